@@ -1,0 +1,1 @@
+"""streamfuzz: find the bugs in code that reads LLM streams."""

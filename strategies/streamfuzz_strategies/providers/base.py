@@ -1,0 +1,126 @@
+"""What a provider is: a framing, a lifecycle table, a strategy, a reducer and a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias, TypeVar
+
+from hypothesis import strategies as st
+
+from ..framing import Framing
+from ..reply import Json, Reply, ToolCall
+from ..rules import Machine, Rule, Step, Walk
+from ..stream import Event, Raw
+
+T = TypeVar("T")
+
+
+class Draw(Protocol):
+    """Hypothesis' ``draw``, as :func:`hypothesis.strategies.composite` hands it out."""
+
+    def __call__(self, strategy: st.SearchStrategy[T], /) -> T:
+        """Draw one value."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What the user may ask of the streams that are drawn.
+
+    Attributes:
+        tools: tool definitions by name, each the JSON Schema of its arguments; ``None``: a built-in set.
+        alphabet: characters that model text is made of; ``None``: the hostile alphabet of :mod:`..text`.
+        max_parts: at most so many parts (text, reasoning, calls) in each choice.
+    """
+
+    tools: Mapping[str, Json] | None = None
+    alphabet: str | None = None
+    max_parts: int = 4
+
+
+class Reducer(Protocol):
+    """Events in, reply out.  One instance reads one stream.
+
+    A reducer is total: whatever event it is given, in whatever order, it makes of it what a tolerant reader
+    would and never raises.  Saying what is wrong with a stream is the lifecycle table's work.
+    """
+
+    def apply(self, event: Event) -> None:
+        """Take in one event."""
+        ...
+
+    def reply(self) -> Reply:
+        """The reply so far; may be asked for after any event, without effect on later ones."""
+        ...
+
+    def released(self) -> Sequence[ToolCall]:
+        """The tool calls whose own terminator has been seen, so that acting on them is safe."""
+        ...
+
+
+Steps: TypeAlias = Callable[[Event, Walk], Iterable[Step]]
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A wire protocol for LLM streams, in one value.
+
+    Attributes:
+        name: the name used on the command line, in case files and in rule ids.
+        title: for people.
+        source: URL of the protocol's documentation.
+        framing: how its events are framed.
+        machines: its lifecycle tables by name.
+        steps: what an event does to the machines, given where they stand.
+        reducer: makes a reader for one stream.
+        draw_reply: draw a reply that this protocol can say.
+        draw_events: draw one of the many ways to stream a reply.  Together with the drawn reply it must satisfy
+            ``reduce(draw_events(reply)) == reply``.
+        plain_events: the simplest way to stream a reply; deterministic.
+        error: the message of an error event, else ``None``.
+        kind: a short name for what an event is (for people, rulers and findings).
+        schemas: JSON Schema of each event kind (draft 2020-12), keyed by what ``kind`` returns.
+        sentinel: payload that ends the stream and is not JSON (``[DONE]``), if any.
+        cut_finishes: finish values that say the answer was cut off, so its last call may be unfinished.
+        body: the reply as the same API answers without streaming; ``None`` where there is no such thing.
+        done: the state of machine ``stream`` after which a reader has nothing more to expect.
+    """
+
+    name: str
+    title: str
+    source: str
+    framing: Framing
+    machines: Mapping[str, Machine]
+    steps: Steps
+    reducer: Callable[[], Reducer]
+    draw_reply: Callable[[Draw, Drawing], Reply]
+    draw_events: Callable[[Draw, Reply, Drawing], tuple[Event, ...]]
+    plain_events: Callable[[Reply], tuple[Event, ...]]
+    error: Callable[[Event], str | None]
+    kind: Callable[[Event], str]
+    schemas: Mapping[str, Json] = field(default_factory=dict)
+    sentinel: str | None = None
+    cut_finishes: frozenset[str] = frozenset()
+    body: Callable[[Reply], Json] | None = None
+    extra_rules: tuple[Rule, ...] = ()
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Every rule of this protocol, by id, each once."""
+        found = {rule.id: rule for machine in self.machines.values() for rule in machine.rules()}
+        found.update((rule.id, rule) for rule in self.extra_rules)
+        return tuple(found[id] for id in sorted(found))
+
+
+def reduce(provider: Provider, events: Iterable[Event]) -> Reply:
+    """Read events to the end and return the reply."""
+    reducer = provider.reducer()
+    for event in events:
+        reducer.apply(event)
+    return reducer.reply()
+
+
+def is_sentinel(event: Event, sentinel: str | None) -> bool:
+    """Whether the event is the payload that ends the stream."""
+    return sentinel is not None and isinstance(event.data, Raw) and event.data.text == sentinel
