@@ -19,7 +19,10 @@ TOOLS: Mapping[str, Json] = {
     "now": {"type": "object", "properties": {}, "additionalProperties": False},
     "search": {
         "type": "object",
-        "properties": {"q": _HOSTILE_STRING, "limit": {"type": "integer", "minimum": -(2**53), "maximum": 2**53}},
+        "properties": {
+            "q": _HOSTILE_STRING,
+            "limit": {"type": "integer", "minimum": -(2**53), "maximum": 2**53},
+        },
         "required": ["q"],
         "additionalProperties": False,
     },
@@ -27,7 +30,11 @@ TOOLS: Mapping[str, Json] = {
         "type": "object",
         "properties": {
             "path": {"type": "string", "enum": ["a/b.py", "\u00e9/\U0001f600", "x\\y"]},
-            "lines": {"type": "array", "items": {"type": "number", "minimum": -1000, "maximum": 1000}, "maxItems": 3},
+            "lines": {
+                "type": "array",
+                "items": {"type": "number", "minimum": -1000, "maximum": 1000},
+                "maxItems": 3,
+            },
             "force": {"enum": [True, False, None]},
             "\u952e": _HOSTILE_STRING,
         },

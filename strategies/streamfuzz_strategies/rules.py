@@ -109,15 +109,20 @@ class Breach:
 
 @dataclass(slots=True)
 class Walk:
-    """The walk of one stream through its machines."""
+    """The walk of one stream through its machines.
+
+    ``notes`` is for what a provider's ``steps`` must remember and no finite state can hold, such as the
+    pieces of an argument text so far.  Its values are immutable, so that a copy of the walk shares nothing.
+    """
 
     machines: Mapping[str, Machine]
     states: dict[tuple[str, object], str] = field(default_factory=dict)
+    notes: dict[tuple[str, object], object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for machine in self.machines.values():
             if machine.always:
-                self.states[machine.name, None] = machine.start
+                self.states.setdefault((machine.name, None), machine.start)
 
     def state(self, machine: str, key: object = None) -> str:
         """Where an entity stands; its start state if nothing happened to it yet."""
@@ -125,7 +130,7 @@ class Walk:
 
     def copy(self) -> Walk:
         """An independent walk standing at the same place."""
-        return Walk(self.machines, dict(self.states))
+        return Walk(self.machines, dict(self.states), dict(self.notes))
 
     def step(self, index: int, steps: Iterable[Step]) -> list[Breach]:
         """Take the steps of one event and return the rules that it breaks."""

@@ -17,7 +17,7 @@ Insert: TypeAlias = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """One lawful way to write a stream.
+    r"""One lawful way to write a stream.
 
     Attributes:
         eols: line ends, used in turn, so one element is a uniform stream and several a mixed one.

@@ -66,10 +66,15 @@ FAMILIES = {
 def _morsels(alphabet: str | None) -> st.SearchStrategy[list[str]]:
     if alphabet is not None:
         return st.lists(st.text(alphabet=alphabet, min_size=1, max_size=4), min_size=1, max_size=4)
-    return st.one_of(*(st.lists(st.sampled_from(family), min_size=1, max_size=5) for family in FAMILIES.values()))
+    return st.one_of(
+        *(st.lists(st.sampled_from(family), min_size=1, max_size=5) for family in FAMILIES.values())
+    )
 
 
-def texts(drawing: Drawing = Drawing(), *, min_size: int = 1) -> st.SearchStrategy[str]:
+_ANYTHING = Drawing()
+
+
+def texts(drawing: Drawing = _ANYTHING, *, min_size: int = 1) -> st.SearchStrategy[str]:
     """Model text: non-empty by default, hostile unless ``drawing.alphabet`` says what it is made of."""
     made = _morsels(drawing.alphabet).map("".join)
     return made if min_size else st.one_of(st.just(""), made)

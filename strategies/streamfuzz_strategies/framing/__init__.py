@@ -10,6 +10,9 @@ from ..rules import Rule
 from ..stream import Frame
 from ..style import Style
 
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark of UTF-8."""
+
 LineKind: TypeAlias = Literal["data", "event", "id", "retry", "comment", "field", "blank", "json", "bom"]
 """What a line is: an SSE field by name, ``field`` for an unknown one, or a line of NDJSON or JSON text."""
 

@@ -84,7 +84,14 @@ class Provider:
         sentinel: payload that ends the stream and is not JSON (``[DONE]``), if any.
         cut_finishes: finish values that say the answer was cut off, so its last call may be unfinished.
         body: the reply as the same API answers without streaming; ``None`` where there is no such thing.
-        done: the state of machine ``stream`` after which a reader has nothing more to expect.
+        extra_rules: rules that ``steps`` finds without a table cell, so that they can be listed.
+        over: states of the machine ``stream`` after which a reader expects nothing and ignores what comes.
+        ignorable: kinds of events that carry nothing, which a reader of events may leave out.
+        noise: events that may stand anywhere between others and mean nothing (pings, unknown types).
+        failures: error events as this provider sends them in the middle of a stream.
+        features: normalisers for the search for causes: what a stream has, in words that follow "because of",
+            and a function that takes it out of one event (``None``: the whole event goes).
+        text_payloads: payloads are plain text, not JSON (the ``sse`` profile).
     """
 
     name: str
@@ -104,6 +111,12 @@ class Provider:
     cut_finishes: frozenset[str] = frozenset()
     body: Callable[[Reply], Json] | None = None
     extra_rules: tuple[Rule, ...] = ()
+    over: frozenset[str] = frozenset({"done", "failed"})
+    ignorable: frozenset[str] = frozenset()
+    noise: tuple[Event, ...] = ()
+    failures: tuple[Event, ...] = ()
+    features: Mapping[str, Callable[[Event], Event | None]] = field(default_factory=dict)
+    text_payloads: bool = False
 
     @property
     def rules(self) -> tuple[Rule, ...]:

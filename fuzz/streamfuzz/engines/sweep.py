@@ -1,0 +1,346 @@
+"""The default engine: draw once, enumerate many.
+
+Drawing a stream costs milliseconds, running a target on it microseconds.  So for each drawn stream the sweep
+tries every cut, every lawful rewriting, every truncation and each damage of the menu, and holds each run
+against the judgement of its bytes.  It does not stop at the first failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from time import perf_counter
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from streamfuzz_strategies import cuts
+from streamfuzz_strategies.judge import End, Reading
+from streamfuzz_strategies.mutations import BYTE_EDITS, EVENT_EDITS, Mutation, apply, damage, edit, encode, rewritings
+from streamfuzz_strategies.providers import Drawing, Provider
+from streamfuzz_strategies.stream import Frame, Raw, Stream, payloads
+from streamfuzz_strategies.style import PLAIN
+from streamfuzz_strategies.styles import SINGLE_STYLES, styles
+from streamfuzz_strategies.wire import PLACES, Wire
+
+from ..bench import Bench
+from ..case import PROBES, Case
+from ..oracles import Deviation, Run, check
+from . import Batch, Budget, Sighting
+
+T = TypeVar("T")
+
+PER_STREAM = 0.5
+"""Seconds that the cuts of one stream may take; a slow target gets a spread of them instead of all."""
+
+KEPT = 3
+"""How many sightings of one kind are passed on; the rest are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A stream, and a second way to stream the same reply."""
+
+    stream: Stream
+    again: Stream
+
+
+@st.composite
+def _drawn(draw: st.DrawFn, provider: Provider, drawing: Drawing) -> Drawn:
+    reply = provider.draw_reply(draw, drawing)
+    style = draw(st.one_of(st.just(PLAIN), styles(provider.framing.name)))
+    stream = Stream(provider.name, provider.draw_events(draw, reply, drawing), reply, style)
+    return Drawn(stream, replace(stream, events=provider.draw_events(draw, reply, drawing), style=PLAIN))
+
+
+def draw_batch(strategy: st.SearchStrategy[T], count: int, number: int) -> list[T]:
+    """Draw values outside of a test, reproducibly by seed."""
+    drawn: list[T] = []
+
+    @seed(number)
+    @settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def collect(value: T) -> None:
+        drawn.append(value)
+
+    collect()
+    return drawn
+
+
+def goals(bench: Bench) -> tuple[str, ...]:
+    """Everything that a sweep of this target can reach, by name."""
+    provider, target = bench.provider, bench.target
+    named = [f"probe: {probe}" for probe in PROBES if probe and _fits(bench, probe)]
+    named += [f"damage: {name}" for name in (*EVENT_EDITS, *BYTE_EDITS) if name in _DAMAGES]
+    if target.takes in ("bytes", "text"):
+        named += [f"cut {place}" for place in PLACES[provider.framing.name] if _can_cut(place, target.takes)]
+        named += [f"style: {name}" for name, _ in SINGLE_STYLES[provider.framing.name]]
+        named += ["empty chunks", "one byte a chunk", "truncated", "connection reset"]
+    return tuple(named)
+
+
+_DAMAGES = ("drop an event", "repeat an event", "swap two events", "cut a payload short", "send something else")
+
+
+def _can_cut(place: str, takes: str) -> bool:
+    return takes == "bytes" or not place.endswith("character")
+
+
+def _fits(bench: Bench, probe: str) -> bool:
+    target, provider = bench.target, bench.provider
+    if target.takes not in ("bytes", "text"):
+        return False
+    if probe == "parity":
+        return target.whole is not None and provider.body is not None
+    if probe == "resliced":
+        return target.gives == "reply"
+    if probe == "released":
+        return target.shape == "iterable"
+    return True
+
+
+def sweep(bench: Bench, budget: Budget) -> Iterator[Batch]:
+    """Search until the budget is spent; yields a batch after every stretch of work."""
+    yield from _Sweep(bench, budget).batches()
+
+
+class _Sweep:
+    def __init__(self, bench: Bench, budget: Budget) -> None:
+        self.bench = bench
+        self.budget = budget
+        self.provider = bench.provider
+        self.takes = bench.target.takes
+        self.strategy = _drawn(self.provider, Drawing(budget.tools, budget.alphabet))
+        self.cases = 0
+        self.batch = Batch()
+        self.seen: dict[tuple[str, ...], int] = {}
+        self.started = perf_counter()
+        self.streams = 0
+
+    def batches(self) -> Iterator[Batch]:
+        size, number = 4, self.budget.seed
+        while True:
+            for drawn in draw_batch(self.strategy, size, number):
+                for _ in self._stream(drawn):
+                    if self.batch.cases >= 2000 or self.batch.sightings or self._spent():
+                        yield self._flush()
+                        if self._spent():
+                            return
+            size, number = min(size * 2, 64), number + 1_000_003
+
+    def _spent(self) -> bool:
+        budget = self.budget
+        if budget.cases is not None and self.cases >= budget.cases:
+            return True
+        return budget.seconds is not None and perf_counter() - self.started >= budget.seconds
+
+    def _flush(self) -> Batch:
+        batch, self.batch = self.batch, Batch()
+        return batch
+
+    def _count(self, cases: int = 1) -> None:
+        self.cases += cases
+        self.batch.cases += cases
+
+    def _goal(self, *names: str) -> None:
+        for name in names:
+            self.batch.goals[name] += 1
+
+    def _report(self, deviations: Iterable[Deviation], make: Callable[[], Case], how: str) -> None:
+        for deviation in deviations:
+            rule = deviation.rule.id if deviation.rule else ""
+            key = (deviation.oracle, deviation.kind, rule, how)
+            self.seen[key] = self.seen.get(key, 0) + 1
+            if self.seen[key] <= KEPT:
+                self.batch.sightings.append(Sighting(make(), deviation, how))
+            else:
+                self.batch.repeats[f"{deviation.oracle}.{deviation.kind}"] += 1
+
+    # -- one stream ---------------------------------------------------------------------------------------------
+
+    def _stream(self, drawn: Drawn) -> Iterator[None]:
+        """Everything that is tried on one drawn stream; yields now and then so that the caller can stop."""
+        self.streams += 1
+        if self.takes in ("bytes", "text"):
+            yield from self._of_bytes(drawn)
+        else:
+            yield from self._of_items(drawn)
+
+    def _of_bytes(self, drawn: Drawn) -> Iterator[None]:
+        stream, provider = drawn.stream, self.provider
+        data = encode(provider, stream)
+        reading = Reading(provider, data)
+        wire = Wire(data, provider.framing)
+        stride = self._stride(data)
+        yield from self._cut(reading, wire, "eof", self._all_cuts(wire, stride), "a lawful stream")
+        if self.streams == 1:
+            yield from self._probes(drawn, data)
+        for mutation in rewritings(provider, stream):
+            self._goal(f"style: {mutation.args[0]}" if len(mutation.args) == 1 else mutation.name)
+            how = str(mutation.args[0]) if mutation.name == "write it in another style" else mutation.name
+            yield from self._variant(apply(provider, stream, (mutation,)), how, stride)
+        yield from self._truncated(reading, wire, stride)
+        for mutation in damage(provider, stream):
+            self._goal(f"damage: {mutation.name}")
+            yield from self._variant(apply(provider, stream, (mutation,)), mutation.name, stride, few=True)
+        if self.streams > 1:
+            yield from self._probes(drawn, data)
+
+    def _stride(self, data: bytes) -> int:
+        seconds = min(self.bench.driver.run(self._chunks(data, cuts.WHOLE)).seconds for _ in range(2))
+        return max(1, int(seconds * 3 * len(data) / PER_STREAM))
+
+    def _chunks(self, data: bytes, offsets: cuts.Cuts) -> Sequence[Any]:
+        if self.takes == "text":
+            return cuts.chunks(data.decode("utf-8", "replace"), cuts.in_text(data, offsets))
+        return cuts.chunks(data, offsets)
+
+    def _all_cuts(self, wire: Wire, stride: int) -> Iterator[cuts.Cuts]:
+        size = len(wire.data)
+        aligned = cuts.frame_aligned(wire)
+        self._goal("empty chunks", "one byte a chunk")
+        yield cuts.every_byte(size)
+        yield aligned
+        yield from cuts.coalesced(wire)
+        yield cuts.with_empties(cuts.WHOLE, size)
+        yield cuts.with_empties(aligned, size)
+        yield from ((offset,) for offset in cuts.hostile(wire))
+        yield from islice(cuts.singles(size), self.streams % stride, None, stride)
+        yield from cuts.hostile_pairs(wire, max(4, size // (4 * stride)))
+
+    def _some_cuts(self, wire: Wire, stride: int) -> Iterator[cuts.Cuts]:
+        yield cuts.every_byte(len(wire.data))
+        hostile = cuts.hostile(wire)
+        yield from ((offset,) for offset in hostile[self.streams % max(1, stride) :: max(1, len(hostile) // 8)])
+
+    def _variant(self, data: bytes, how: str, stride: int, *, few: bool = False) -> Iterator[None]:
+        if not self._spellable(data):
+            return
+        reading, wire = Reading(self.provider, data), Wire(data, self.provider.framing)
+        cut = iter((cuts.every_byte(len(data)),)) if few else self._some_cuts(wire, stride)
+        yield from self._cut(reading, wire, "eof", cut, how)
+
+    def _spellable(self, data: bytes) -> bool:
+        if self.takes == "bytes":
+            return True
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    def _cut(
+        self, reading: Reading, wire: Wire, end: End, fragmentations: Iterable[cuts.Cuts], how: str
+    ) -> Iterator[None]:
+        """Run one byte string whole and then in every given fragmentation."""
+        bench, target, data = self.bench, self.bench.target, wire.data
+        judgement = reading.judge(end)
+        if not self._spellable(data):
+            return
+        whole = self._chunks(data, cuts.WHOLE)
+        baseline = bench.driver.run(whole, end)
+        deviations = check(Run(target, reading, judgement, whole, end, baseline), bench.oracles)
+        right = all(deviation.verdict != "fail" for deviation in deviations)
+        self._count()
+        self._report(deviations, lambda: self._case(whole, end), how)
+        self._note_rules(judgement.breaches)
+        outcome = baseline.outcome()
+        places = wire.places()
+        yield
+        for number, offsets in enumerate(fragmentations):
+            chunks = self._chunks(data, offsets)
+            trace = bench.driver.run(chunks, end)
+            self._count()
+            if len(offsets) == 1:
+                self.batch.goals["cut " + places[offsets[0] - 1]] += 1
+            watched = baseline.streaming and number < 4
+            if not watched and trace.outcome() == outcome:
+                if number % 64 == 63:
+                    yield
+                continue
+            run = Run(target, reading, judgement, chunks, end, trace, baseline, right)
+            where = f"{how}, cut {places[offsets[0] - 1]}" if len(offsets) == 1 else how
+            self._report(check(run, bench.oracles), lambda made=chunks: self._case(made, end), where)  # type: ignore[misc]
+            yield
+
+    def _truncated(self, reading: Reading, wire: Wire, stride: int) -> Iterator[None]:
+        bench, data = self.bench, wire.data
+        self._goal("truncated", "connection reset")
+        ends = {0, *reading.ends}
+        offsets = sorted({*range(self.streams % stride, len(data), stride), *(e for e in ends if e < len(data))})
+        for offset in offsets:
+            part = data[:offset]
+            if not self._spellable(part):
+                continue
+            for end in ("eof", "reset") if offset in ends else ("eof",):
+                if end == "reset" and bench.target.shape == "push":
+                    continue
+                judgement = reading.upto(offset, end)
+                chunks = self._chunks(part, cuts.WHOLE) if part else ()
+                trace = bench.driver.run(chunks, end)
+                self._count()
+                self._note_rules(judgement.breaches)
+                run = Run(bench.target, reading, judgement, chunks, end, trace)
+                how = "truncated" if end == "eof" else "connection reset"
+                self._report(check(run, bench.oracles), lambda c=chunks, e=end: self._case(c, e), how)  # type: ignore[misc]
+            yield
+
+    def _note_rules(self, breaches: Iterable[Any]) -> None:
+        for breach in breaches:
+            self.batch.goals[f"rule: {breach.rule.id}"] += 1
+
+    def _probes(self, drawn: Drawn, data: bytes) -> Iterator[None]:
+        again = encode(self.provider, drawn.again)
+        for probe in PROBES:
+            if not probe or not _fits(self.bench, probe) or not self._spellable(data):
+                continue
+            if probe.startswith("growth") and self.streams > 1:
+                continue
+            aligned = self._chunks(data, cuts.frame_aligned(Wire(data, self.provider.framing)))
+            other = self._chunks(again, cuts.WHOLE) if probe in ("isolated", "resliced") else ()
+            case = self._case(aligned if not probe.startswith("growth") else (), "eof", probe, other)
+            self._goal(f"probe: {probe}")
+            self._count()
+            self._report(self.bench.deviations(case), lambda case=case: case, f"probe {probe}")  # type: ignore[misc]
+            yield
+
+    def _case(self, chunks: Sequence[Any], end: End, probe: str = "", other: Sequence[Any] = ()) -> Case:
+        return Case(self.provider.name, tuple(chunks), self.takes, end, probe, tuple(other))
+
+    # -- targets that take frames or events -----------------------------------------------------------------------
+
+    def _of_items(self, drawn: Drawn) -> Iterator[None]:
+        stream, provider = drawn.stream, self.provider
+        self._items(stream, "a lawful stream")
+        self._items(drawn.again, "a lawful stream")
+        for mutation in chain(rewritings(provider, stream), damage(provider, stream)):
+            if mutation.name in EVENT_EDITS and mutation.name != "write it in another style":
+                self._goal(f"damage: {mutation.name}")
+                self._items(edit(provider, stream, (mutation,)), mutation.name)
+                yield
+        for length in range(len(stream.events)):
+            self._items(replace(stream, events=stream.events[:length]), "truncated")
+        yield
+
+    def _items(self, stream: Stream, how: str) -> None:
+        if self.takes == "events":
+            items: tuple[Any, ...] = tuple(e for e in stream.events if not isinstance(e.data, Raw))
+        else:
+            pairs = payloads(stream.events, PLAIN)
+            items = tuple(Frame(text, name or "message") for text, name in pairs)
+        case = self._case(items, "eof")
+        run = self.bench.run(case)
+        self._count()
+        self._note_rules(run.judgement.breaches)
+        self._report(check(run, self.bench.oracles), lambda: case, how)
+
+
+__all__ = ["Mutation", "draw_batch", "goals", "sweep"]

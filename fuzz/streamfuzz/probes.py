@@ -1,0 +1,232 @@
+"""Experiments that take more than one run of a target: two streams at once, an early close, growth.
+
+Each oracle is one function; its docstring opens with the invariant.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from streamfuzz_strategies.judge import Reading
+from streamfuzz_strategies.providers import Provider
+from streamfuzz_strategies.reply import Choice, Json, Reply, Text
+from streamfuzz_strategies.stream import Event, Raw, payloads
+from streamfuzz_strategies.style import PLAIN
+
+from .case import Case
+from .drive import Driver, Hang, Source
+from .oracles import Deviation
+from .trace import Trace, WrongForm, normal_view
+
+Probe: TypeAlias = Callable[[Driver, Provider, Case], Iterator[Deviation]]
+
+
+def isolated(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviation]:
+    """Two streams interleaved, or one after a failure, each equal their solo run."""
+    alone, other_alone = driver.run(case.chunks), driver.run(case.other)
+    if "hang" in (alone.ending, other_alone.ending):
+        return
+    if driver.run(case.other).outcome() != other_alone.outcome():
+        return  # not even two solo runs agree: no statement about interleaving can be made
+    driver.run(case.chunks[: len(case.chunks) // 2])
+    after = driver.run(case.other)
+    if after.outcome() != other_alone.outcome():
+        yield _mixed("a stream read after one that was cut off", other_alone, after)
+        return
+    if driver.target.shape == "async":
+        return
+    inner: list[Trace] = []
+
+    def between(taken: int) -> None:
+        if taken == (len(case.chunks) + 1) // 2:
+            inner.append(driver.run(case.other))
+
+    outer = driver.run(case.chunks, on_take=between)
+    if inner and inner[0].outcome() != other_alone.outcome():
+        yield _mixed("a stream read while another one is open", other_alone, inner[0])
+    elif outer.outcome() != alone.outcome():
+        yield _mixed("a stream during which another one is read", alone, outer)
+
+
+def _mixed(what: str, alone: Trace, together: Trace) -> Deviation:
+    return Deviation("isolated", "mixed", what, _end(alone), _end(together))
+
+
+def _end(trace: Trace) -> Json:
+    if trace.failure is not None:
+        return f"{trace.failure.type}: {trace.failure.message}"
+    return trace.result if trace.result is not None else list(map(str, trace.items))
+
+
+def released(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviation]:
+    """Closing or cancelling closes the source; nothing is delivered afterwards."""
+    target = driver.target
+    if target.shape != "iterable":
+        return
+    for stop in (1, 2, 3):
+        source = Source(case.chunks)
+        try:
+            made = target.call(source)
+            if not hasattr(made, "close") or not hasattr(made, "__next__"):
+                return
+            for _ in range(stop):
+                next(made)
+        except Exception:  # noqa: BLE001 - a stream that ends or fails this early has nothing left to close
+            return
+        taken = source.taken
+        try:
+            made.close()
+        except Exception as error:  # noqa: BLE001 - whatever closing raises is the finding
+            yield Deviation("released", "leaked", "closing", None, f"{type(error).__name__}: {error}")
+            return
+        rest = next(iter(made), _NOTHING)
+        if rest is not _NOTHING:
+            yield Deviation("released", "leaked", "an item delivered after closing", None, str(rest))
+            return
+        if source.taken != taken:
+            yield Deviation("released", "leaked", "the source, read on after closing", taken, source.taken)
+            return
+        del made
+        gc.collect(0)
+        if target.closes_source and not source.closed:
+            yield Deviation("released", "leaked", "the source, left open after closing", "closed", "open")
+            return
+
+
+_NOTHING = object()
+
+
+def resliced(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviation]:
+    """Two encodings of one message give one result."""
+    if driver.target.gives != "reply":
+        return
+    one, other = driver.run(case.chunks), driver.run(case.other)
+    if one.ending == other.ending == "complete" and one.result != other.result:
+        for name in one.result:
+            if one.result[name] != other.result.get(name):
+                yield Deviation("resliced", "differs", f"the {name}", one.result[name], other.result.get(name))
+                return
+
+
+def parity(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviation]:
+    """The streamed result equals the non-streamed one."""
+    whole = driver.target.whole
+    judgement = Reading(provider, case.data).judgement
+    if whole is None or provider.body is None or not judgement.accepted or driver.target.gives != "reply":
+        return
+    streamed = driver.run(case.chunks)
+    if streamed.ending != "complete":
+        return
+    try:
+        buffered = normal_view(whole(provider.body(judgement.accepted[0])))
+    except WrongForm as error:
+        yield Deviation("parity", "differs", "the answer that was not streamed", streamed.result, str(error))
+        return
+    except Exception as error:  # noqa: BLE001 - the target's own failure is the finding
+        got = f"{type(error).__name__}: {error}"
+        yield Deviation("parity", "differs", "the answer that was not streamed", streamed.result, got)
+        return
+    for name in streamed.result:
+        if name in buffered and streamed.result[name] != buffered[name]:
+            yield Deviation("parity", "differs", f"the {name}", buffered[name], streamed.result[name])
+            return
+
+
+SIZES = (4_000, 16_000, 64_000)
+"""Sizes in bytes for the growth probe; each is four times the one before."""
+
+QUADRATIC = 4.0
+"""Growth of the time per byte over sixteen times the size that counts as more than linear (16 is quadratic)."""
+
+NOTICEABLE = 0.05
+"""Seconds below which the largest size is too quick for a statement about growth."""
+
+
+def growth(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviation]:
+    """Time grows linearly with the stream, and nothing hangs."""
+    make = _long_event if case.probe == "growth-long" else _many_events
+    first, last = make(provider, SIZES[0]), make(provider, SIZES[-1])
+    if driver.target.takes == "text":
+        first, last = [c.decode() for c in first], [c.decode() for c in last]
+    if _cost(driver, last, 1) < NOTICEABLE:
+        return
+    ratios = []
+    for _ in range(3):  # a busy machine slows single runs; only what every round shows is the target's doing
+        small, large = _cost(driver, first, 3), _cost(driver, last, 1)
+        if large == float("inf"):
+            yield Deviation("bounded", "hung", f"a stream of {SIZES[-1] // 1000} kB in small pieces")
+            return
+        ratios.append(large * SIZES[0] / (small * SIZES[-1]))
+    if min(ratios) > QUADRATIC:
+        what = "one long event in small pieces" if case.probe == "growth-long" else "many small events in one chunk"
+        got = f"{SIZES[-1] // SIZES[0]} times the bytes took {min(ratios) * SIZES[-1] / SIZES[0]:.0f} times as long"
+        yield Deviation("bounded", "slow", what, "time in proportion", got)
+
+
+def _cost(driver: Driver, chunks: Sequence[Any], times: int) -> float:
+    best = float("inf")
+    for _ in range(times):
+        trace = driver.run(chunks)
+        if trace.ending == "hang":
+            return float("inf")
+        best = min(best, trace.seconds)
+    return best
+
+
+def _long_event(provider: Provider, size: int) -> list[Any]:
+    data = _stream(provider, [("x" * size)])
+    return [data[i : i + 16] for i in range(0, len(data), 16)]
+
+
+def _many_events(provider: Provider, size: int) -> list[Any]:
+    unit = len(_stream(provider, ["ab"] * 200)) / 200
+    return [_stream(provider, ["ab"] * max(200, int(size / unit)))]
+
+
+def _stream(provider: Provider, texts: Sequence[str]) -> bytes:
+    """Encode a message whose text comes in these deltas (for plain profiles: frames or lines with these texts)."""
+    if provider.text_payloads:
+        events: list[Event] = [Event(Raw(text)) for text in texts]
+    elif provider.name == "ndjson":
+        events = [Event({"text": text}) for text in texts]
+    elif provider.name == "json":
+        events = [Event({"texts": list(texts)})]
+    else:
+        plain = provider.plain_events(Reply((Choice((Text("\x00"),), "stop"),), "id", "model"))
+        events = []
+        for event in plain:
+            holds = not isinstance(event.data, Raw) and "\x00" in str(event.data)
+            events.extend([_filled(event, text) for text in texts] if holds else [event])
+    return provider.framing.encode(payloads(events, PLAIN), PLAIN)
+
+
+def _filled(event: Event, text: str) -> Event:
+    return Event(_replace(event.data, text), event.name)
+
+
+def _replace(value: Json, text: str) -> Json:
+    if isinstance(value, str):
+        return value.replace("\x00", text)
+    if isinstance(value, dict):
+        return {name: _replace(member, text) for name, member in value.items()}
+    return [_replace(member, text) for member in value] if isinstance(value, list) else value
+
+
+ORACLES: Mapping[str, Probe] = {
+    "isolated": isolated,
+    "released": released,
+    "resliced": resliced,
+    "parity": parity,
+}
+"""The oracles that need experiments of their own; growth belongs to ``bounded``."""
+
+
+def run(driver: Driver, provider: Provider, case: Case) -> list[Deviation]:
+    """Run the experiment that the case names."""
+    probe = growth if case.probe.startswith("growth") else ORACLES[case.probe]
+    try:
+        return list(probe(driver, provider, case))
+    except Hang:
+        return [Deviation("bounded", "hung", "the target")]

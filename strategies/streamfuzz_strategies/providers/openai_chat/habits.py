@@ -1,0 +1,67 @@
+"""What is in chat completion streams beside the answer: what may be left out, put in, or taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ...reply import Json
+from ...stream import Event
+from .shape import OBJECT, kind
+
+IGNORABLE = frozenset({"chunk", "chunk:empty", "prompt_filter", "content_filter"})
+"""Kinds that add nothing to the answer."""
+
+NOISE = (Event({"id": "", "object": OBJECT, "created": 0, "model": "", "choices": []}),)
+"""A chunk without choices, as Azure begins with and moderated completions have anywhere."""
+
+FAILURES = (
+    Event({"error": {"message": "the engine is overloaded", "type": "server_error", "param": None, "code": None}}),
+)
+"""An error after the stream has begun: the object that an HTTP error would carry, as a payload."""
+
+
+def _without(*kinds: str) -> Callable[[Event], Event | None]:
+    return lambda event: None if kind(event) in kinds else event
+
+
+def _edited(edit: Callable[[dict[str, Json]], dict[str, Json]]) -> Callable[[Event], Event | None]:
+    return lambda event: Event(edit(event.data), event.name) if isinstance(event.data, dict) else event
+
+
+def _no_padding(chunk: dict[str, Json]) -> dict[str, Json]:
+    return {key: value for key, value in chunk.items() if key != "obfuscation"}
+
+
+def _no_logprobs(chunk: dict[str, Json]) -> dict[str, Json]:
+    return _each_choice(chunk, lambda choice: {k: v for k, v in choice.items() if k != "logprobs"})
+
+
+def _no_nulls(chunk: dict[str, Json]) -> dict[str, Json]:
+    shorter = {key: value for key, value in chunk.items() if value is not None}
+    return _each_choice(shorter, _no_nulls_in_delta)
+
+
+def _no_nulls_in_delta(choice: dict[str, Json]) -> dict[str, Json]:
+    delta = choice.get("delta")
+    if not isinstance(delta, dict):
+        return choice
+    return {**choice, "delta": {key: value for key, value in delta.items() if value is not None}}
+
+
+def _each_choice(chunk: dict[str, Json], edit: Callable[[dict[str, Json]], dict[str, Json]]) -> dict[str, Json]:
+    choices = chunk.get("choices")
+    if not isinstance(choices, list):
+        return chunk
+    return {**chunk, "choices": [edit(choice) if isinstance(choice, dict) else choice for choice in choices]}
+
+
+FEATURES: Mapping[str, Callable[[Event], Event | None]] = {
+    "a chunk without choices": _without("chunk", "prompt_filter"),
+    "a content filter's verdict in a chunk of its own": _without("content_filter"),
+    "an empty delta": _without("chunk:empty"),
+    "the usage chunk": _without("usage"),
+    "padding in obfuscation": _edited(_no_padding),
+    "log probabilities": _edited(_no_logprobs),
+    "null where a member could be missing": _edited(_no_nulls),
+}
+"""What a reader may stumble over, and how a stream reads without it."""
