@@ -188,7 +188,8 @@ def load(content: bytes, name: str = "case") -> CaseFile:
         raise CaseError(f"{name} is not a case file: a JSON object with a 'format' is needed")
     if version["format"] != FORMAT:
         raise CaseError(
-            f"{name} has format {version['format']!r}, this version reads {FORMAT}: install a newer streamfuzz to replay it"
+            f"{name} has format {version['format']!r}, this version reads {FORMAT}: "
+            f"install the streamfuzz that wrote it, or a newer one"
         )
     try:
         raw = msgspec.convert(version, _File)

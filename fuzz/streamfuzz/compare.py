@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -150,10 +151,8 @@ def _call_form(call: Mapping[str, Json], fields: set[str]) -> dict[str, Json]:
     """
     form = {name: call.get(name) for name in fields}
     if isinstance(form.get("arguments"), str):
-        try:
+        with suppress(MalformedJson):
             form["arguments"] = parse_json(form["arguments"] or "{}")
-        except MalformedJson:
-            pass
     elif "arguments" in form:
         form["arguments"] = form["arguments"] or {}
     return form

@@ -19,7 +19,8 @@ class StreamError(Exception):
 
 def parse(chunks: Iterable[bytes]) -> dict[str, Any]:
     """Read a chat completion stream the way people do it at first."""
-    text, calls, finish, buffer = "", [], None, ""
+    text, finish, buffer = "", None, ""
+    calls: list[dict[str, Any]] = []
     for chunk in chunks:
         buffer += chunk.decode("utf-8", errors="replace")
         while "\n\n" in buffer:

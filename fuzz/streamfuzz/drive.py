@@ -33,7 +33,7 @@ PROGRAMMING_MISTAKES = (
 """Error types that no parser raises on purpose, for targets that declare none."""
 
 
-class SourceReset(ConnectionResetError):
+class SourceResetError(ConnectionResetError):
     """The source broke off, as a socket does when the peer resets the connection."""
 
 
@@ -66,7 +66,7 @@ class Source:
             return self.chunks[taken]
         self.dry = 1
         if self.end == "reset":
-            raise SourceReset("the connection was reset by the peer")
+            raise SourceResetError("the connection was reset by the peer")
         raise StopIteration
 
     def close(self) -> None:
@@ -264,7 +264,7 @@ def describe(error: BaseException, target: Target) -> Failure:
         message=_all_words(error),
         where=where,
         declared=declared,
-        transport=_chain_has(error, SourceReset),
+        transport=_chain_has(error, SourceResetError),
     )
 
 

@@ -258,10 +258,9 @@ def no_early_action(run: Run) -> Iterator[Deviation]:
             if not any(same_call(item.call, part_view(call)) for call in safe):
                 yield Deviation("no_early_action", "early", "a tool call", None, item.call, _rule(run))
                 return
-        elif isinstance(item, Final) and run.judgement.accepted:
-            if not run.reading.upto(run.offset(after), "eof").accepted:
-                yield Deviation("no_early_action", "early", "the final message", None, item.view, _rule(run))
-                return
+        elif isinstance(item, Final) and run.judgement.accepted and not run.reading.upto(run.offset(after)).accepted:
+            yield Deviation("no_early_action", "early", "the final message", None, item.view, _rule(run))
+            return
 
 
 def once_terminal(run: Run) -> Iterator[Deviation]:
@@ -297,9 +296,7 @@ def typed_error(run: Run) -> Iterator[Deviation]:
     if not run.judgement.may_refuse and run.judgement.accepted:
         return  # refusing a lawful stream is the deviation, whatever the type
     words = f"{failure.type}: {failure.message}" if failure.message else failure.type
-    yield Deviation(
-        "typed_error", "undeclared", f"a stray {failure.type}", None, f"{words} ({failure.where})", _rule(run)
-    )
+    yield Deviation("typed_error", "undeclared", f"a stray {failure.type}", None, f"{words} ({failure.where})")
 
 
 def incremental(run: Run) -> Iterator[Deviation]:

@@ -20,7 +20,7 @@ from hypothesis.errors import InvalidArgument
 from hypothesis_jsonschema import from_schema
 
 from .cuts import chunks, fragmentations
-from .providers import NAMES, Drawing, Provider, get
+from .providers import NAMES, Drawing, get
 from .providers.base import Draw
 from .reply import Json, Reply
 from .stream import Stream, payloads
@@ -52,8 +52,7 @@ def replies(
     >>> replies("anthropic", alphabet="ab").example()  # doctest: +SKIP
     Reply(choices=(Choice(parts=(Text(text='ab'),), finish='end_turn'),), id='msg_1', model='m', usage=None)
     """
-    of, drawing = _provider(provider), _drawing(tools, alphabet, max_parts)
-    return _replies(of, drawing)
+    return _replies(_known(provider), _drawing(tools, alphabet, max_parts))
 
 
 def streams(
@@ -80,8 +79,7 @@ def streams(
     >>> encode(stream).splitlines()[-1]  # doctest: +SKIP
     b'{"model":"m","created_at":"2025-01-01T00:00:00Z",...,"done":true,"done_reason":"stop"}'
     """
-    of, drawing = _provider(provider), _drawing(tools, alphabet, max_parts)
-    return _streams(of, drawing, styled)
+    return _streams(_known(provider), _drawing(tools, alphabet, max_parts), styled)
 
 
 def wires(
@@ -97,8 +95,7 @@ def wires(
     >>> wires("json", tools={"f": {"type": "object", "maxProperties": 0}}).example()  # doctest: +SKIP
     b'{}'
     """
-    of, drawing = _provider(provider), _drawing(tools, alphabet, max_parts)
-    return _streams(of, drawing, styled).map(encode)
+    return _streams(_known(provider), _drawing(tools, alphabet, max_parts), styled).map(encode)
 
 
 def fragmented(
@@ -116,8 +113,7 @@ def fragmented(
     >>> fragmented("sse", alphabet="a", max_parts=1).example()  # doctest: +SKIP
     [b'data: a\n', b'\n']
     """
-    of, drawing = _provider(provider), _drawing(tools, alphabet, max_parts)
-    return _fragmented(of, drawing, styled)
+    return _fragmented(_streams(_known(provider), _drawing(tools, alphabet, max_parts), styled))
 
 
 def encode(stream: Stream) -> bytes:
@@ -130,29 +126,34 @@ def encode(stream: Stream) -> bytes:
     return get(stream.provider).framing.encode(payloads(stream.events, stream.style), stream.style)
 
 
-@st.composite
-def _replies(draw: Draw, provider: Provider, drawing: Drawing) -> Reply:
-    return provider.draw_reply(draw, drawing)
+# The composites are given names and not providers: Hypothesis prints arguments, and a provider prints at length.
 
 
 @st.composite
-def _streams(draw: Draw, provider: Provider, drawing: Drawing, styled: bool) -> Stream:
-    reply = provider.draw_reply(draw, drawing)
-    events = provider.draw_events(draw, reply, drawing)
-    style = draw(styles(provider.framing.name)) if styled else PLAIN
-    return Stream(provider.name, events, reply, style)
+def _replies(draw: Draw, provider: str, drawing: Drawing) -> Reply:
+    return get(provider).draw_reply(draw, drawing)
 
 
 @st.composite
-def _fragmented(draw: Draw, provider: Provider, drawing: Drawing, styled: bool) -> list[bytes]:
-    data = encode(draw(_streams(provider, drawing, styled)))
-    return list(chunks(data, draw(fragmentations(Wire(data, provider.framing)))))
+def _streams(draw: Draw, provider: str, drawing: Drawing, styled: bool) -> Stream:
+    found = get(provider)
+    reply = found.draw_reply(draw, drawing)
+    events = found.draw_events(draw, reply, drawing)
+    style = draw(styles(found.framing.name)) if styled else PLAIN
+    return Stream(provider, events, reply, style)
 
 
-def _provider(name: str) -> Provider:
-    if name not in NAMES:
-        raise InvalidArgument(f"unknown provider {name!r}; known: {', '.join(NAMES)}")
-    return get(name)
+@st.composite
+def _fragmented(draw: Draw, whole: st.SearchStrategy[Stream]) -> list[bytes]:
+    stream = draw(whole)
+    data = encode(stream)
+    return list(chunks(data, draw(fragmentations(Wire(data, get(stream.provider).framing)))))
+
+
+def _known(provider: str) -> str:
+    if provider not in NAMES:
+        raise InvalidArgument(f"unknown provider {provider!r}; known: {', '.join(NAMES)}")
+    return provider
 
 
 def _drawing(tools: Mapping[str, Json] | None, alphabet: str | None, max_parts: int) -> Drawing:

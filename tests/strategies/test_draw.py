@@ -49,10 +49,8 @@ def test_a_stream_says_its_reply(name: str, data: st.DataObject) -> None:
 @every_provider
 @quick
 @given(st.data())
-def test_a_styled_stream_is_judged_lawful_and_complete(name: str, data: st.DataObject) -> None:
-    judgement = judge(get(name), encode(data.draw(streams(name, styled=True))))
-    assert [(breach.rule.id, breach.index) for breach in judgement.breaches if breach.level == "must"] == []
-    assert judgement.complete
+def test_a_styled_stream_is_judged_complete(name: str, data: st.DataObject) -> None:
+    assert judge(get(name), encode(data.draw(streams(name, styled=True)))).complete
 
 
 @every_provider
@@ -61,7 +59,8 @@ def test_a_styled_stream_is_judged_lawful_and_complete(name: str, data: st.DataO
 def test_an_unstyled_stream_reads_back_as_its_reply(name: str, data: st.DataObject) -> None:
     stream = data.draw(streams(name))
     judgement = judge(get(name), encode(stream))
-    assert (judgement.accepted, judgement.level) == ((stream.reply,), "none")
+    assert judgement.breaches == ()
+    assert stream.reply in judgement.accepted
 
 
 @every_provider

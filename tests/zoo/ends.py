@@ -9,12 +9,12 @@ from typing import Any
 
 from .blocks import (
     EOL,
-    frames_pair,
     LineSplitter,
     Parse,
     SSEDecoder,
     StreamError,
     ValueReader,
+    frames_pair,
     load,
     message_async,
     over_iterable,
@@ -29,12 +29,11 @@ from .message_blocks import (
     ChatReader,
     MessagesReader,
     OllamaReader,
-    Reader,
     chat_event,
     cut,
-    reply_pair,
     message_event,
     record,
+    reply_pair,
 )
 from .pair import Pair
 
@@ -215,14 +214,14 @@ class FillsBlock(SSEDecoder):
 class ScansAgain(SSEDecoder):
     def __init__(self) -> None:
         super().__init__()
-        self.rest = ""
+        self.tail = ""
 
     def carry(self, pieces: list[str]) -> Iterable[str]:
         """Nothing is carried: the text that has no line end yet is cut again with the next chunk."""
         return pieces
 
     def pieces(self, text: str) -> list[str]:
-        *ended, self.rest = EOL.split(self.rest + text)
+        *ended, self.tail = EOL.split(self.tail + text)
         return ended
 
 
@@ -396,7 +395,7 @@ PAIRS: tuple[Pair, ...] = (
         "https://github.com/theopenco/llmgateway/pull/1698",
         "decodes all streams with one text decoder, which keeps the half character of a stream for the next",
         SharedUtf8,
-        b"data: a\n\n\xc3",,
+        b"data: a\n\n\xc3",
         oracle="isolated",
     ),
     Pair(
@@ -440,7 +439,8 @@ PAIRS: tuple[Pair, ...] = (
         "https://github.com/tower-rs/tower-http/issues/420",
         "holds events back until a block is full or the stream ends",
         FillsBlock,
-        b"data: a\n\n", b"data: b\n\n",
+        b"data: a\n\n",
+        b"data: b\n\n",
         oracle="incremental",
     ),
     frames_pair(
@@ -448,7 +448,9 @@ PAIRS: tuple[Pair, ...] = (
         "https://github.com/rexxars/eventsource-parser/pull/28",
         "scans and copies the whole unfinished line again with every chunk",
         ScansAgain,
-        b"data: ", *[b"a"] * 40_000, b"\n\n",
+        b"data: ",
+        *[b"a"] * 10_000,
+        b"\n\n",
         oracle="bounded",
     ),
     frames_pair(
@@ -456,7 +458,7 @@ PAIRS: tuple[Pair, ...] = (
         "https://github.com/anthropics/anthropic-sdk-typescript/pull/1096",
         "copies the rest of a chunk once for each line in it",
         CopiesRest,
-        b"data: a\n\n" * 60_000,,
+        b"data: a\n\n" * 6_000,
         oracle="bounded",
     ),
     frames_pair(
@@ -464,6 +466,6 @@ PAIRS: tuple[Pair, ...] = (
         "https://github.com/a2aproject/a2a-go/pull/149",
         "takes a line longer than 64 KiB for the end of the stream",
         EndsAtLongLine,
-        b"data: " + b"a" * 65_536 + b"\n\n",,
+        b"data: " + b"a" * 65_536 + b"\n\n",
     ),
 )

@@ -324,7 +324,8 @@ class OllamaReader(Reader):
             self.finish = words(record.get("done_reason")) or None
 
     def fail(self, record: dict[str, Any]) -> None:
-        raise StreamError(message_of(record["error"]))
+        error = record["error"]
+        raise StreamError(error if isinstance(error, str) else compact(error))
 
     def identify(self, model: str | None) -> None:
         if model and self.model not in (None, model):
@@ -356,7 +357,11 @@ def words(value: Any) -> str | None:
 def message_of(error: Any) -> str:
     """What a provider says went wrong."""
     message = error.get("message") if isinstance(error, dict) else error
-    return message if isinstance(message, str) and message else json.dumps(error, ensure_ascii=False)
+    return message if isinstance(message, str) and message else compact(error)
+
+
+def compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 READERS: dict[str, type[Reader]] = {

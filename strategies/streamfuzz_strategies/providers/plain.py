@@ -277,5 +277,6 @@ PROVIDERS = {
         error=_no_error,
         kind=_value_kind,
         schemas={"value": {}},
+        over=frozenset(),  # what follows the value is not ignored: it spoils the text
     ),
 }

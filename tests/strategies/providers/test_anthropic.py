@@ -27,7 +27,7 @@ from streamfuzz_strategies.providers import Drawing, get
 from streamfuzz_strategies.providers.anthropic import read_body
 from streamfuzz_strategies.providers.anthropic.protocol import TAKES, compact, json_object
 from streamfuzz_strategies.providers.base import reduce
-from streamfuzz_strategies.reply import Choice, Opaque, Reasoning, Reply, Text, ToolCall, Usage
+from streamfuzz_strategies.reply import Choice, Opaque, Reasoning, Refusal, Reply, Text, ToolCall, Usage
 from streamfuzz_strategies.stream import Event, Raw, Stream
 
 from .walking import breaches, streams
@@ -131,16 +131,30 @@ class TestLaws:
         st.sampled_from((None, "end_turn", "another")),
         st.sampled_from((None, Usage(1, 2), Usage(None, 2), Usage(1, None))),
         st.sampled_from((None, "name")),
+        st.data(),
     )
     @some
     def test_replies_that_others_made_can_be_streamed_too(
-        self, groups: list[tuple[Any, ...]], finish: str | None, usage: Usage | None, name: str | None
+        self,
+        groups: list[tuple[Any, ...]],
+        finish: str | None,
+        usage: Usage | None,
+        name: str | None,
+        data: st.DataObject,
     ) -> None:
         reply = Reply((Choice(sum(groups, ()), finish),), name, name, usage)
         assert reduce(ANTHROPIC, ANTHROPIC.plain_events(reply)) == reply
+        assert reduce(ANTHROPIC, ANTHROPIC.draw_events(data.draw, reply, Drawing())) == reply
 
-    def test_an_empty_reply_is_an_empty_stream(self) -> None:
-        assert ANTHROPIC.plain_events(Reply()) == ()
+    def test_a_refusal_in_another_protocols_words_becomes_text(self) -> None:
+        reply = Reply((Choice((Refusal("no"),), "refusal"),))
+        assert reduce(ANTHROPIC, ANTHROPIC.plain_events(reply)).choices[0].parts == (Text("no"),)
+        assert ANTHROPIC.body(reply)["content"] == [{"type": "text", "text": "no"}]
+
+    @given(st.data())
+    @settings(max_examples=1)
+    def test_an_empty_reply_is_an_empty_stream(self, data: st.DataObject) -> None:
+        assert ANTHROPIC.plain_events(Reply()) == ANTHROPIC.draw_events(data.draw, Reply(), Drawing()) == ()
         assert reduce(ANTHROPIC, ()) == Reply()
 
     @given(streams("anthropic", Drawing(alphabet="xy", max_parts=2, tools={"t": {"const": {"k": [1]}}})))
@@ -238,7 +252,7 @@ def reached() -> dict[str, Any]:
     seen["kinds"] = {}
 
     @given(streams("anthropic"))
-    @settings(max_examples=600, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=1000, deadline=None, derandomize=True, database=None)
     def run(stream: Stream) -> None:
         seen["reason"].add(stream.reply.choices[0].finish)
         seen["shape"] |= shapes(stream)

@@ -11,6 +11,7 @@ from openai._types import omit
 from openai.lib.streaming.responses._responses import ResponseStreamState
 from openai.types.responses import Response, ResponseStreamEvent
 
+from streamfuzz_strategies.judge import Reading
 from streamfuzz_strategies.providers import get
 from streamfuzz_strategies.providers.base import Drawing, reduce
 from streamfuzz_strategies.providers.openai_responses import read_body
@@ -242,6 +243,75 @@ VALIDATORS = {name: Draft202012Validator(schema) for name, schema in PROVIDER.sc
 def test_the_schemas_are_schemas() -> None:
     for schema in PROVIDER.schemas.values():
         Draft202012Validator.check_schema(schema)
+
+
+# What stands beside the answer
+
+
+@some
+@given(streams("openai-responses"), st.data())
+def test_noise_may_stand_anywhere(stream: Stream, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(stream.events)))
+    for noise in PROVIDER.noise:
+        events = (*stream.events[:at], noise, *stream.events[at:])
+        assert PROVIDER.kind(noise) in PROVIDER.ignorable
+        assert musts(events) == []
+        assert breaches(PROVIDER, events) == [] or at == len(stream.events)
+        assert reduce(PROVIDER, events) == stream.reply
+
+
+@some
+@given(streams("openai-responses"), st.data())
+def test_what_may_be_left_out_adds_nothing(stream: Stream, data: st.DataObject) -> None:
+    before: Reply | None = None
+    reducer = PROVIDER.reducer()
+    for event in stream.events:
+        reducer.apply(event)
+        if PROVIDER.kind(event) in PROVIDER.ignorable:
+            assert reducer.reply() == before
+        before = reducer.reply()
+
+
+@some
+@given(streams("openai-responses"))
+def test_a_stream_without_one_of_its_features_is_lawful(stream: Stream) -> None:
+    for change in PROVIDER.features.values():
+        events = [changed for event in stream.events if (changed := change(event)) is not None]
+        assert breaches(PROVIDER, events) == []
+        assert [told(p) for p in reduce(PROVIDER, events).choices[0].parts] == [
+            told(p) for p in reduce(PROVIDER, stream.events).choices[0].parts
+        ]
+
+
+def test_failures_are_errors_that_fit_their_schema() -> None:
+    for failure in PROVIDER.failures:
+        assert PROVIDER.error(failure) == "the server had an error"
+        numbered = {"sequence_number": 0, **failure.data}
+        VALIDATORS[PROVIDER.kind(failure)].validate(numbered)
+        assert official(
+            Event(numbered) if "error" not in numbered else Event({**numbered, **numbered["error"], "type": "error"})
+        )
+        assert breaches(PROVIDER, [failure]) == []
+
+
+@some
+@given(streams("openai-responses"))
+def test_the_judge_accepts_the_reply_and_no_truncation(stream: Stream) -> None:
+    reading = Reading.of_events(PROVIDER, stream.events)
+    assert stream.reply in reading.judgement.accepted
+    assert reading.judgement.may_refuse == (stream.reply.choices[0].finish != "completed")
+    for length in range(len(stream.events)):
+        assert not Reading.of_events(PROVIDER, stream.events[:length]).judgement.complete
+
+
+@pytest.mark.parametrize("at", [3, 5, 6, 7])
+def test_of_two_tellings_that_differ_both_may_have_been_shown(at: int) -> None:
+    plain = list(PROVIDER.plain_events(Reply((Choice((Text("a"),), "completed"),), "r", "m", Usage(1, 1))))
+    plain[at] = Event(json.loads(json.dumps(plain[at].data).replace('"a"', '"b"')))
+    judgement = Reading.of_events(PROVIDER, plain[: at + 2]).judgement
+    shown = {part.text for truth in judgement.truths for part in truth.choices[0].parts}  # type: ignore[union-attr]
+    assert judgement.level == "must"
+    assert shown == {"a", "b"}
 
 
 # Errors, and whatever else may come

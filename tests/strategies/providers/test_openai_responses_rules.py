@@ -232,6 +232,40 @@ def test_ciphertext_may_differ_each_time_it_is_told() -> None:
     assert reduce(PROVIDER, events).choices[0].parts[0].signature == "3"  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        (numbered(*OPEN, say("output_text.delta", output_index=0, content_index=0), *GOOD[4:]), ["event.malformed"]),
+        (numbered(*OPEN, say("output_text.done", output_index=0, content_index=0), *GOOD[5:]), ["event.malformed"]),
+        (numbered(*OPEN[:2], {**part("added", ""), "part": 1}, *GOOD[3:]), ["event.malformed"]),
+        (numbered(*SAID, {**part("done", ""), "part": []}, *GOOD[6:]), ["event.malformed", "part.differs"]),
+        (
+            numbered(*SHUT, {**done(NEW), "item": 1}, GOOD[-1]),
+            ["event.malformed", "item.differs", "terminal.output-differs"],
+        ),
+        (numbered(CREATED, say("completed")), ["event.malformed"]),
+        (numbered(*OPEN, {**text("delta", "a"), "content_index": True}, *GOOD[4:]), ["event.index-missing"]),
+        (
+            numbered(CREATED, added({"type": "message", "id": "m", "content": [1]}), *GOOD[2:]),
+            ["item.added-with-content"],
+        ),
+        (numbered(*OPEN[:2], part("added", "a"), text("delta", ""), *GOOD[4:]), ["item.added-with-content"]),
+        (numbered(*SAID, {**part("done", ""), "part": {"type": "refusal", "refusal": "a"}}, *GOOD[6:]), ["item.kind"]),
+        (numbered(*OPEN, say("web_search_call.searching", output_index=0), *GOOD[3:]), ["item.kind"]),
+    ],
+)
+def test_a_misshapen_event_is_read_for_what_it_still_says(events: list[Event], expected: list[str]) -> None:
+    assert broken(events) == expected
+    assert reduce(PROVIDER, events).choices[0].finish == "completed"
+
+
+def test_of_an_answer_that_was_cut_the_open_item_may_or_may_not_be_told() -> None:
+    shut = [*GOOD[:-1], added(call(""), 1)]
+    for output in ([message("a")], [message("a"), call("")]):
+        final = say("incomplete", response={"status": "incomplete", "output": output})
+        assert broken(numbered(*shut, final)) == ["item.cut"]
+
+
 # What servers really send
 
 

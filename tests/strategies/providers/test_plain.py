@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamfuzz_strategies.judge import judge, whole_value
+from streamfuzz_strategies.judge import Reading, judge, whole_value
 from streamfuzz_strategies.providers import Drawing, get
 from streamfuzz_strategies.providers.base import reduce
 from streamfuzz_strategies.reply import Choice, Opaque, Reply
@@ -159,6 +159,12 @@ def test_a_second_value_breaks_the_rule_and_is_not_read() -> None:
     events = [Event(1), Event(2)]
     assert breaches(get("json"), events) == [("json.value.second", 1)]
     assert reduce(get("json"), events) == listed(Opaque("value", "1"))
+
+
+def test_garbage_after_the_value_of_a_json_text_is_damage() -> None:
+    assert judge(get("json"), b"1").complete
+    assert not judge(get("json"), b"1 x").complete
+    assert not Reading.of_events(get("json"), [Event(1), Event(Raw("x"))]).judgement.complete
 
 
 def test_both_rules_of_json_are_musts_and_the_other_profiles_have_none() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...reply import Choice, Json, Opaque, Part, Reasoning, Reply, Text, ToolCall, Usage, usage_of
+from ...reply import Choice, Json, Opaque, Part, Reasoning, Refusal, Reply, Text, ToolCall, Usage, usage_of
 from ...stream import Event
 from .protocol import DELTA_MEMBERS, STOP_SEQUENCE, canonical, compact, error, is_index, json_object, type_of
 
@@ -203,25 +203,20 @@ def grouped(parts: Sequence[Part]) -> list[tuple[Part, list[Json]]]:
     blocks: list[tuple[Part, list[Json]]] = []
     for part in parts:
         if isinstance(part, Opaque) and part.kind == CITATION and blocks and isinstance(blocks[-1][0], Text):
-            blocks[-1][1].extend(_decoded(part.data))
+            blocks[-1][1].append(json_object(part.data) or {})
         else:
             blocks.append((part, []))
     return blocks
-
-
-def _decoded(text: str) -> list[Json]:
-    value = json_object(text)
-    return [] if value is None else [value]
 
 
 def whole_block(part: Part, citations: Sequence[Json] = ()) -> dict[str, Json] | None:
     """A part as the content block that it is when nothing is streamed.
 
     Returns:
-        ``None`` for a torn call, which has no value, and for parts that this protocol does not have.
+        ``None`` for a torn call: its input has no value.
     """
     match part:
-        case Text(text):
+        case Text(text) | Refusal(text):  # here a model declines in plain words
             return {"type": "text", "text": text, **({"citations": list(citations)} if citations else {})}
         case Reasoning(text, signature):
             return {"type": "thinking", "thinking": text, "signature": signature or ""}
@@ -229,9 +224,8 @@ def whole_block(part: Part, citations: Sequence[Json] = ()) -> dict[str, Json] |
             value = json_object(arguments)
             named = {"type": "tool_use", **({} if id is None else {"id": id}), "name": name}
             return None if value is None else {**named, "input": value}
-        case Opaque(_, data):
-            return json_object(data)
-    return None
+        case Opaque(kind, data):
+            return {"type": kind, **(json_object(data) or {})}
 
 
 def body(reply: Reply) -> Json:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from hypothesis import strategies as st
 
 from ...arguments import tool_texts
-from ...reply import Choice, Json, Opaque, Part, Reasoning, Reply, Text, ToolCall, Usage
+from ...reply import Choice, Json, Opaque, Part, Reasoning, Refusal, Reply, Text, ToolCall, Usage
 from ...stream import Event
 from ...text import slice_text, texts
 from ..base import Draw, Drawing
@@ -225,16 +225,15 @@ def draw_reply(draw: Draw, drawing: Drawing) -> Reply:
     del parts[drawing.max_parts :]
     called = any(isinstance(part, ToolCall) for part in parts)
     finish = draw(_CALL_FINISH if called else _TEXT_FINISH)
-    if finish in CUT_REASONS and isinstance(parts[-1] if parts else None, ToolCall) and draw(_BOOL):
-        parts[-1] = _torn(draw, parts[-1])
+    last = parts[-1] if parts else None
+    if finish in CUT_REASONS and isinstance(last, ToolCall) and draw(_BOOL):
+        parts[-1] = _torn(draw, last)
     usage = Usage(draw(_TOKENS), draw(_TOKENS))
     return Reply((Choice(tuple(parts), finish),), draw(_MESSAGE_ID), draw(_MODEL), usage)
 
 
-def _torn(draw: Draw, call: Part) -> Part:
+def _torn(draw: Draw, call: ToolCall) -> ToolCall:
     """The call with the end of its arguments cut off; a cut before their first character would leave ``{}``."""
-    if not isinstance(call, ToolCall):
-        return call
     length = draw(st.integers(1, len(call.arguments) - 1))
     return ToolCall(call.id, call.name, call.arguments[:length])
 
@@ -253,7 +252,7 @@ def draw_events(draw: Draw, reply: Reply, drawing: Drawing) -> tuple[Event, ...]
         content = [whole_block(part, citations) for part, citations in grouped(choice.parts)]
         events = [_message_start(reply, reply.usage, content, choice.finish), _event("message_stop")]
     else:
-        events = [_message_start(reply, *_first_counts(draw, reply.usage))]
+        events = [_message_start(reply, _first_counts(draw, reply.usage))]
         for index, (part, citations) in enumerate(grouped(choice.parts)):
             start, deltas = _draw_block(draw, part, citations)
             events += _block(index, start, deltas)
@@ -292,12 +291,11 @@ def _input(arguments: str) -> dict[str, Json] | None:
     return value if value is not None and compact(value) == arguments else None
 
 
-def _first_counts(draw: Draw, usage: Usage | None) -> tuple[Usage | None]:
+def _first_counts(draw: Draw, usage: Usage | None) -> Usage | None:
     """What ``message_start`` counts: little output yet, and sometimes less input than in the end."""
     if usage is None or usage.input is None or usage.output is None:
-        return (usage,)
-    fewer = draw(_SELDOM)
-    return (Usage(usage.input - 1 if fewer else usage.input, 1),)
+        return usage
+    return Usage(usage.input - 1 if draw(_SELDOM) else usage.input, 1)
 
 
 def _message_start(reply: Reply, usage: Usage | None, content: Sequence[Json] = (), reason: str | None = None) -> Event:
@@ -359,7 +357,7 @@ def _delta(kind: str, member: str, value: Json) -> dict[str, Json]:
 def _begun(part: Part, citations: Sequence[Json]) -> tuple[dict[str, Json], list[dict[str, Json]]]:
     """A block's start before anything was said, and one delta for each thing that it says."""
     match part:
-        case Text(text):
+        case Text(text) | Refusal(text):
             cited: dict[str, Json] = {"citations": []} if citations else {}
             said = [_delta("citations_delta", "citation", citation) for citation in citations]
             return {"type": "text", "text": "", **cited}, [*said, *_said("text_delta", "text", text)]
@@ -371,8 +369,8 @@ def _begun(part: Part, citations: Sequence[Json]) -> tuple[dict[str, Json], list
             named = {"type": "tool_use", **({} if id is None else {"id": id}), "name": name}
             said = [] if arguments == "{}" else _said("input_json_delta", "partial_json", arguments)
             return {**named, "input": {}}, said
-        case _:
-            return _begun_opaque(whole_block(part) or {"type": "unknown"})
+        case Opaque():
+            return _begun_opaque(whole_block(part) or {})
 
 
 def _said(kind: str, member: str, text: str) -> list[dict[str, Json]]:

@@ -137,7 +137,6 @@ _FLAVOURS = st.sampled_from(
     (
         _PLAIN,
         _PLAIN,
-        _PLAIN,
         _Flavour(choice={"logprobs": None}),
         _Flavour(
             chunk={"service_tier": "default", "system_fingerprint": "fp_1"},

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ...framing.sse import SSE
 from ..base import Provider
 from .events import EVENTS, error, kind
+from .habits import FAILURES, FEATURES, IGNORABLE, NOISE
 from .lifecycle import steps
 from .reducer import Reducer
 from .rules import BY_THEMSELVES, MACHINES
@@ -18,7 +19,7 @@ from .strategy import body, draw_events, draw_reply, plain_events, read_body
 
 __all__ = ["PROVIDERS", "read_body"]
 
-PROVIDERS = {
+PROVIDERS: dict[str, Provider] = {
     "openai-responses": Provider(
         name="openai-responses",
         title="OpenAI Responses",
@@ -36,5 +37,9 @@ PROVIDERS = {
         cut_finishes=frozenset(("incomplete:max_output_tokens", "incomplete:content_filter")),
         body=body,
         extra_rules=BY_THEMSELVES,
+        ignorable=IGNORABLE,
+        noise=NOISE,
+        failures=FAILURES,
+        features=FEATURES,
     )
 }

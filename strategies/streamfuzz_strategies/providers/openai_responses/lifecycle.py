@@ -3,7 +3,8 @@
 The protocol says everything three times or four: as deltas, as the done event of the text, as the done event of
 its part and its item, and once more in the terminal response.  What was said is kept in the notes of the walk
 as frozen values, so that each retelling can be compared.  Ciphertext (``encrypted_content``) is encrypted anew
-each time and is left out of the comparison.
+each time and is left out of the comparison.  Where two tellings differ, readers may have shown either, so the
+later one is read both ways.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ...reply import Json, Opaque, Part, Reasoning
-from ...rules import Break, Rule, Step, Walk
+from ...rules import Break, Reading, Rule, Step, Walk
 from ...stream import Event, Raw
 from . import rules as r
 from .events import (
@@ -91,9 +92,9 @@ class _Reading:
         """Add a step to be looked up in a table."""
         self.found.append(Step(machine, symbol, key))
 
-    def breaks(self, rule: Rule, key: object = None, *, skip: bool = False) -> None:
+    def breaks(self, rule: Rule, key: object = None, *, reading: Reading = "apply") -> None:
         """Add a rule that the event breaks by itself."""
-        self.found.append(Step("stream", "", key, Break(rule, "", "skip" if skip else "either")))
+        self.found.append(Step("stream", "", key, Break(rule, "", reading)))
 
     @property
     def stream(self) -> _Stream:
@@ -181,9 +182,9 @@ def _number(reading: _Reading, number: Json, *, known: bool) -> None:
         if number > stream.slack:
             reading.breaks(r.SEQUENCE_START)
     elif number == last:
-        reading.breaks(r.SEQUENCE_REPEATED)
+        reading.breaks(r.SEQUENCE_REPEATED, reading="either")
     elif number < last:
-        reading.breaks(r.SEQUENCE_BACKWARDS)
+        reading.breaks(r.SEQUENCE_BACKWARDS, reading="either")
     elif number > last + 1 + stream.slack:
         reading.breaks(r.SEQUENCE_GAP)
     reading.stream = replace(stream, number=number if last is None else max(last, number), slack=0)
@@ -238,12 +239,12 @@ def _compare_output(reading: _Reading, output: Json, items: list[tuple[int, str]
     elif len(output) != len(items):
         # An item that was cut off may or may not be told of, and the others cannot be matched then.
         if all(state == "done" for _, state in items):
-            reading.breaks(r.OUTPUT_DIFFERS)
+            reading.breaks(r.OUTPUT_DIFFERS, reading="either")
     else:
         for (index, _), final in zip(items, output, strict=True):
             said = reading.item(index).said
             if said is not None and said != _gist(final):
-                reading.breaks(r.OUTPUT_DIFFERS, index)
+                reading.breaks(r.OUTPUT_DIFFERS, index, reading="either")
 
 
 def _gist(item: Json) -> tuple[Part, ...]:
@@ -267,7 +268,7 @@ def _item_added(reading: _Reading, data: dict[str, Json]) -> None:
         reading.breaks(r.ITEM_GAP, index)
     reading.stream = replace(stream, last=max(stream.last, index))
     if not isinstance(item, dict):  # some providers send such, and never speak of that index again
-        reading.breaks(r.MALFORMED, index, skip=True)
+        reading.breaks(r.MALFORMED, index, reading="skip")
         return
     if reading.walk.state("item", index) == "absent":
         reading.walk.notes["item", index] = _Item(item)
@@ -275,7 +276,7 @@ def _item_added(reading: _Reading, data: dict[str, Json]) -> None:
             reading.walk.notes["id", item["id"]] = index
         _whole_text(reading, index, item)
         if item.get("content") or item.get("summary"):
-            reading.breaks(r.NOT_EMPTY, index)
+            reading.breaks(r.NOT_EMPTY, index, reading="either")
     reading.take("item", "added", index)
 
 
@@ -284,7 +285,7 @@ def _whole_text(reading: _Reading, index: int, item: dict[str, Json]) -> None:
     if slot is not None:
         initial = item.get(slot)
         if initial:
-            reading.breaks(r.NOT_EMPTY, index)
+            reading.breaks(r.NOT_EMPTY, index, reading="either")
         reading.keep((index, slot, 0), _Text(None, initial if isinstance(initial, str) else ""))
 
 
@@ -311,7 +312,7 @@ def _item_done(reading: _Reading, data: dict[str, Json]) -> None:
             _compare_counts(reading, index, known, item)
     reading.stream = replace(reading.stream, last=max(reading.stream.last, index))
     if differs:
-        reading.breaks(r.ITEM_DIFFERS, index)
+        reading.breaks(r.ITEM_DIFFERS, index, reading="either")
     for key in () if item.get("status") == "incomplete" else known.parts:
         machine = "call" if key[1] == _slot(known.added) else "part"
         if reading.walk.state(machine, key) != "done" and (machine == "part" or _must_be_said(reading, key)):
@@ -349,7 +350,7 @@ def _part_added(reading: _Reading, data: dict[str, Json]) -> None:
     if reading.walk.state("part", key) == "absent":
         initial = part_text(part) or ""
         if initial:
-            reading.breaks(r.NOT_EMPTY, key)
+            reading.breaks(r.NOT_EMPTY, key, reading="either")
         reading.keep(key, _Text(_part_type(reading, part), initial))
     reading.take("part", "added", key)
 
@@ -363,9 +364,9 @@ def _part_done(reading: _Reading, data: dict[str, Json]) -> None:
     text, told = reading.text(key), part_text(part)
     kind = _part_type(reading, part)
     if kind is not None and text.part not in (None, kind):
-        reading.breaks(r.KIND, key)
+        reading.breaks(r.KIND, key, reading="either")
     elif not _same(text, told):
-        reading.breaks(r.PART_DIFFERS, key)
+        reading.breaks(r.PART_DIFFERS, key, reading="either")
     reading.keep(key, replace(text, part=text.part or kind, said=told if text.said is None else text.said))
     reading.take("part", "done", key)
 
@@ -385,7 +386,7 @@ def _delta(reading: _Reading, data: dict[str, Json]) -> None:
         return
     delta, text = data.get("delta"), reading.text(key)
     if not isinstance(delta, str):
-        reading.breaks(r.MALFORMED, skip=True)
+        reading.breaks(r.MALFORMED, reading="skip")
     elif text.said is None:
         reading.keep(key, replace(text, part=text.part or words.part, pieces=(text.pieces, delta)))
     reading.take(_machine(words), "reasoning delta" if words.part == "reasoning_text" else "delta", key)
@@ -401,7 +402,7 @@ def _final(reading: _Reading, data: dict[str, Json]) -> None:
         reading.breaks(r.MALFORMED)
     else:
         if not _same(text, told):
-            reading.breaks(r.TEXT_DIFFERS, key)
+            reading.breaks(r.TEXT_DIFFERS, key, reading="either")
         said = told if text.said is None else text.said
         reading.keep(key, replace(text, part=text.part or words.part, said=said))
     reading.take(_machine(words), "text done", key)
@@ -418,7 +419,7 @@ def _text_key(reading: _Reading, data: dict[str, Json], words: Words) -> PartKey
         return None
     key = reading.part(data, index, words.slot, words.index)
     if reading.text(key).part not in (None, words.part):
-        reading.breaks(r.KIND, key)
+        reading.breaks(r.KIND, key, reading="either")
         return None
     return key
 
@@ -432,7 +433,7 @@ def _open_item(reading: _Reading, data: dict[str, Json], kind: str | None = None
         return None
     added = reading.item(index).added or {}
     if kind is not None and added.get("type", kind) != kind:
-        reading.breaks(r.KIND, index)
+        reading.breaks(r.KIND, index, reading="either")
         return None
     return index
 

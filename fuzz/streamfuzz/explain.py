@@ -1,0 +1,348 @@
+"""Why a case fails, found by taking things away.
+
+Each feature of the failing case (a byte order mark, CR line ends, a cut inside a character, a kind of event) is
+taken out by itself and the case is run again.  What makes the failure vanish is a cause.  So a finding can say
+in one sentence what goes wrong and what in the bytes it hangs on, and findings with one cause are one finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from streamfuzz_strategies import cuts
+from streamfuzz_strategies.providers import Provider
+from streamfuzz_strategies.reply import Json
+from streamfuzz_strategies.stream import Event, Raw
+from streamfuzz_strategies.text import NOT_LINE_ENDS
+from streamfuzz_strategies.wire import PLACES, Wire
+
+from . import edits
+from .bench import Bench, read
+from .case import Case
+from .edits import Edit
+from .oracles import Deviation
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A way in which a target fails: the smallest case known, why it fails, and how often it was met."""
+
+    target: str
+    case: Case
+    deviation: Deviation
+    causes: tuple[str, ...]
+    how: str = ""
+    count: int = 1
+    flaky: bool = False
+
+    @property
+    def signature(self) -> str:
+        """What makes two failures one finding: oracle, kind, the rule at stake, and causes."""
+        rule = f"@{self.deviation.rule.id}" if self.deviation.rule is not None else ""
+        why = ": " + " + ".join(self.causes) if self.causes else ""
+        what = f" {self.deviation.what}" if self.deviation.kind == "undeclared" else ""
+        return f"{self.deviation.oracle}.{self.deviation.kind}{what}{rule}{why}"
+
+    @property
+    def sentence(self) -> str:
+        """What goes wrong, in one sentence."""
+        return describe(self.target, self.deviation, self.causes)
+
+
+def explain(bench: Bench, case: Case, deviation: Deviation, how: str = "") -> Finding:
+    """Find the causes of a failure; the case in the finding may have fewer cuts than the one given.
+
+    A failure that does not show again is returned as flaky, without causes.
+    """
+    search = _Search(bench, deviation)
+    again = search.fails(case)
+    if again is None:
+        return Finding(bench.target.name, case, deviation, (), how, flaky=True)
+    if case.probe:
+        return Finding(bench.target.name, case, again, (), how)
+    causes: list[str] = []
+    if edits.is_wire(case) and len(case.chunks) > 1:
+        case, cut = search.cuts(case)
+        causes += cut
+    if not (again.oracle == "fragmentation" and case.takes == "text" and not causes):
+        causes += search.features(case)
+    final = search.fails(case)
+    return Finding(bench.target.name, case, final or again, tuple(dict.fromkeys(causes)), how)
+
+
+class _Search:
+    def __init__(self, bench: Bench, deviation: Deviation) -> None:
+        self.bench = bench
+        self.oracle, self.kind, self.rule = deviation.oracle, deviation.kind, deviation.rule
+
+    def fails(self, case: Case) -> Deviation | None:
+        """The same deviation on another case, if it is there."""
+        for deviation in self.bench.deviations(case):
+            if deviation.oracle == self.oracle and deviation.kind == self.kind and deviation.rule == self.rule:
+                return deviation
+        return None
+
+    def cuts(self, case: Case) -> tuple[Case, list[str]]:
+        """The fewest cuts with which the case fails, and what they cut."""
+        data = case.data
+        whole = edits.recut(case, data, cuts.WHOLE)
+        if whole is not None and self.oracle != "fragmentation" and self.fails(whole):
+            return whole, []
+        causes = []
+        full = replace(case, chunks=tuple(chunk for chunk in case.chunks if chunk) or case.chunks[:1])
+        if full.chunks != case.chunks:
+            if self.fails(full):
+                case = full
+            else:
+                causes.append("an empty chunk")
+        wire = Wire(data, self.bench.provider.framing)
+        rank = {place: number for number, place in enumerate(PLACES[wire.framing.name])}
+        inner = [offset for offset in edits.offsets(case) if 0 < offset < len(data)]
+        by_place: dict[str, list[int]] = {}
+        for offset in inner:
+            by_place.setdefault(wire.place(offset), []).append(offset)
+        for place in sorted(by_place, key=lambda name: rank.get(name, 0)):
+            for offset in dict.fromkeys((by_place[place][0], by_place[place][-1])):
+                single = edits.recut(case, data, (offset,))
+                if single is not None and self.fails(single):
+                    return single, [*causes, f"a cut {place}"]
+        return case, causes or [_many(case)]
+
+    def features(self, case: Case) -> Iterator[str]:
+        """The features without which the case no longer fails."""
+        before = _standing(case)
+        for name, without in features(self.bench, case):
+            if without is None or without == case or not without.chunks:
+                continue
+            # Taking away the damage itself would mend any failure and explain none.
+            if _standing(without) == before and not self.fails(without):
+                yield name
+
+
+def _standing(case: Case) -> tuple[str, str]:
+    judgement = read(case).judge(case.end)
+    return judgement.level, judgement.worst.rule.id if judgement.worst is not None else ""
+
+
+def _many(case: Case) -> str:
+    return "chunks of one byte" if max(map(len, case.chunks)) == 1 else "the way it is cut"
+
+
+def features(bench: Bench, case: Case) -> Iterator[tuple[str, Case | None]]:
+    """Each feature of the case by name, with the case that lacks it."""
+    if case.end == "reset":
+        yield "a connection that breaks", replace(case, end="eof")
+    if edits.is_wire(case):
+        if bench.provider.framing.name == "sse":
+            for name, find in _SSE_FEATURES.items():
+                yield name, edits.apply(case, find(case.data, Wire(case.data, bench.provider.framing)))
+        elif bench.provider.framing.name == "ndjson":
+            yield "CRLF line ends", edits.apply(case, _line_ends(case.data, Wire(case.data, bench.provider.framing)))
+    yield from _payload_features(bench, case)
+
+
+def _sse_lines(kinds: tuple[str, ...]) -> Callable[[bytes, Wire], list[Edit]]:
+    def find(data: bytes, wire: Wire) -> list[Edit]:
+        return [(line.start, line.stop, b"") for line in wire.lines if line.kind in kinds]
+
+    return find
+
+
+def _line_ends(data: bytes, wire: Wire) -> list[Edit]:
+    return [(i.end, i.stop, b"\n") for i in wire.lines if i.stop > i.end and data[i.end : i.stop] != b"\n"]
+
+
+def _only(eol: bytes) -> Callable[[bytes, Wire], list[Edit]]:
+    def find(data: bytes, wire: Wire) -> list[Edit]:
+        ends = {data[line.end : line.stop] for line in wire.lines} - {b""}
+        return _line_ends(data, wire) if ends == {eol} else []
+
+    return find
+
+
+def _mixed_ends(data: bytes, wire: Wire) -> list[Edit]:
+    ends = {data[line.end : line.stop] for line in wire.lines} - {b""}
+    return _line_ends(data, wire) if len(ends) > 1 else []
+
+
+def _spaces(data: bytes, wire: Wire) -> list[Edit]:
+    return [
+        (line.value, line.value, b" ")
+        for line in wire.lines
+        if line.kind in ("data", "event") and line.value == line.name_end + 1
+    ]
+
+
+def _blank_lines(data: bytes, wire: Wire) -> list[Edit]:
+    found, before = [], "blank"
+    for line in wire.lines:
+        if line.kind == "blank" and before in ("blank", "bom", "comment"):
+            found.append((line.start, line.stop, b""))
+        before = line.kind
+    return found
+
+
+def _folds(data: bytes, wire: Wire) -> list[Edit]:
+    found = []
+    for line, after in zip(wire.lines, wire.lines[1:], strict=False):
+        if line.kind == after.kind == "data" and line.frame == after.frame:
+            found.append((line.end, after.value, b""))
+    return found
+
+
+def _event_first(data: bytes, wire: Wire) -> list[Edit]:
+    found: list[Edit] = []
+    for line, after in zip(wire.lines, wire.lines[1:], strict=False):
+        if line.kind == "data" and after.kind == "event" and line.frame == after.frame:
+            found.append((line.start, after.stop, data[after.start : after.stop] + data[line.start : line.stop]))
+    return found
+
+
+_SSE_FEATURES: dict[str, Callable[[bytes, Wire], list[Edit]]] = {
+    "a byte order mark": _sse_lines(("bom",)),
+    "CR line ends": _only(b"\r"),
+    "CRLF line ends": _only(b"\r\n"),
+    "mixed line ends": _mixed_ends,
+    "a comment": _sse_lines(("comment",)),
+    "an unknown field": _sse_lines(("field",)),
+    "an id field": _sse_lines(("id",)),
+    "a retry field": _sse_lines(("retry",)),
+    "extra blank lines": _blank_lines,
+    "no space after the colon": _spaces,
+    "data over several lines": _folds,
+    "an event name after the data": _event_first,
+}
+
+
+def _payload_features(bench: Bench, case: Case) -> Iterator[tuple[str, Case | None]]:
+    provider = bench.provider
+    events = read(case).events
+    kinds = [provider.kind(event) for event in events]
+    for kind in dict.fromkeys(kinds):
+        if 0 < kinds.count(kind) < len(kinds):
+            yield f"an event of kind {kind}", edits.rewrite(case, _dropping(provider, kind))
+    yield "a repeated event", _without_repeats(case)
+    for name, change in provider.features.items():
+        yield name, edits.rewrite(case, change)
+    yield "null members", edits.rewrite(case, lambda event: replace(event, data=_without_nulls(event.data)))
+    text = "".join(map(_words, events))
+    for character in NOT_LINE_ENDS:
+        if character in text:
+            yield f"U+{ord(character):04X} in the text", edits.rewrite(case, _replacing(character))
+    for words in ("[DONE]", "data:", "\n\n", "\r", "event:", "id:"):
+        if words in text:
+            yield f"{words!r} in the text", edits.rewrite(case, _replacing(words))
+    if not text.isascii():
+        yield "text beyond ASCII", edits.rewrite(case, _ascii)
+    if not provider.text_payloads:
+        yield "the way its JSON is spelled", edits.respelled(case)
+
+
+def _dropping(provider: Provider, kind: str) -> Callable[[Event], Event | None]:
+    return lambda event: None if provider.kind(event) == kind else event
+
+
+def _without_repeats(case: Case) -> Case | None:
+    before: list[Event] = []
+
+    def change(event: Event) -> Event | None:
+        repeated = bool(before) and before[-1] == event
+        before.append(event)
+        return None if repeated else event
+
+    return edits.rewrite(case, change)
+
+
+def _without_nulls(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {name: _without_nulls(member) for name, member in value.items() if member is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _words(event: Event) -> str:
+    return event.data.text if isinstance(event.data, Raw) else "".join(_strings(event.data))
+
+
+def _strings(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            yield name
+            yield from _strings(member)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+
+
+def _map_strings(value: Json, change: Callable[[str], str]) -> Json:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(name): _map_strings(member, change) for name, member in value.items()}
+    return [_map_strings(item, change) for item in value] if isinstance(value, list) else value
+
+
+def _replacing(words: str) -> Callable[[Event], Event]:
+    def change(event: Event) -> Event:
+        if isinstance(event.data, Raw):
+            return event
+        return Event(_map_strings(event.data, lambda text: text.replace(words, "x")), event.name)
+
+    return change
+
+
+def _ascii(event: Event) -> Event:
+    if isinstance(event.data, Raw):
+        return event
+    return Event(_map_strings(event.data, lambda t: "".join(c if c.isascii() else "x" for c in t)), event.name)
+
+
+# -- words ----------------------------------------------------------------------------------------------------
+
+_VERBS = {
+    "lost": "loses {what}{expected}",
+    "repeated": "repeats {what}{got}",
+    "reordered": "reorders {what}{becomes}",
+    "altered": "alters {what}{becomes}",
+    "invented": "invents {what}{got}",
+    "delivered": "delivers {what}",
+    "refused": "refuses {what} with {reason}",
+    "trusted": "takes {what} for complete",
+    "swallowed": "swallows {what}{expected}",
+    "masked": "hides {what}{expected}, raising {reason}",
+    "undeclared": "raises {what}, which it does not declare ({reason})",
+    "late": "gives out {what} too late",
+    "taken-back": "takes back {what}{becomes}",
+    "early": "releases {what} too early{got}",
+    "twice": "reports {what} {reason} times",
+    "hung": "hangs: {what} is {reason}",
+    "slow": "slows down on {what}: {reason}",
+    "leaked": "does not let go: {what}{got}",
+    "mixed": "mixes up two streams: {what}{becomes}",
+    "differs": "gives two results for one message: {what}{becomes}",
+}
+
+
+def describe(target: str, deviation: Deviation, causes: tuple[str, ...] = ()) -> str:
+    """Say in one sentence what a target did wrong, and because of what in the bytes."""
+    words = _VERBS[deviation.kind].format(
+        what=deviation.what,
+        expected=_quoted(deviation.expected),
+        got=_quoted(deviation.got),
+        becomes=f":{_quoted(deviation.expected)} becomes{_quoted(deviation.got)}",
+        reason=str(deviation.got) if deviation.got is not None else "no word",
+    )
+    when = " because of " + " and ".join(causes) if causes else ""
+    rule = f", although {deviation.rule.sentence}" if deviation.rule is not None and deviation.kind == "trusted" else ""
+    if deviation.rule is not None and not rule:
+        rule = f" (in the stream, {deviation.rule.sentence})"
+    return f"{target} {words}{when}{rule}."
+
+
+def _quoted(value: Json) -> str:
+    if value is None:
+        return " nothing" if value is None else ""
+    text = repr(value) if not isinstance(value, str) else ascii(value) if not value.isprintable() else repr(value)
+    return " " + (text if len(text) <= 60 else text[:57] + "...")

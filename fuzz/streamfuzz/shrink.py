@@ -1,0 +1,210 @@
+"""Make a failing case small without turning it into another failure.
+
+Every step is an edit that the target and the judge are asked about again: it is kept if the same invariant
+breaks in the same way under the same rule, and the causes are still the same.  Since the judge reads bytes, a
+step may do anything at all to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from time import perf_counter
+
+from streamfuzz_strategies import cuts, providers
+from streamfuzz_strategies.reply import Json
+from streamfuzz_strategies.stream import Event, Frame, Raw
+from streamfuzz_strategies.style import PLAIN
+from streamfuzz_strategies.wire import Wire
+
+from . import edits
+from .bench import Bench
+from .case import Case
+from .explain import Finding, explain
+
+SECONDS = 10.0
+"""How long the shrinking of one finding may take."""
+
+
+def shrink(bench: Bench, finding: Finding, seconds: float = SECONDS) -> Finding:
+    """The smallest case found for a finding; the finding itself if it is flaky or cannot be made smaller."""
+    if finding.flaky or finding.case.probe.startswith("growth"):
+        return finding
+    return _Shrinker(bench, finding, seconds).run()
+
+
+class _Shrinker:
+    def __init__(self, bench: Bench, finding: Finding, seconds: float) -> None:
+        self.bench = bench
+        self.best = finding
+        self.deadline = perf_counter() + seconds
+        self.tried: set[Case] = set()
+
+    @property
+    def case(self) -> Case:
+        return self.best.case
+
+    def run(self) -> Finding:
+        size = None
+        while size != self.case.size and perf_counter() < self.deadline:
+            size = self.case.size
+            for step in (_fewer_chunks, _fewer_frames, _fewer_lines, _smaller_json, _plain_style, _fewer_bytes):
+                self._pass(step)
+        return self.best
+
+    def _pass(self, step: Callable[[Case], Iterator[Case | None]]) -> None:
+        """Take candidates of a step until none is accepted; after a success the step starts over."""
+        progress = True
+        while progress and perf_counter() < self.deadline:
+            progress = False
+            for candidate in step(self.case):
+                if perf_counter() > self.deadline:
+                    return
+                if candidate is not None and self._accept(candidate):
+                    progress = True
+                    break
+
+    def _accept(self, case: Case) -> bool:
+        if case in self.tried or case.size > self.case.size or case == self.case:
+            return False
+        self.tried.add(case)
+        wanted = self.best.deviation
+        for found in self.bench.deviations(case):
+            if (found.oracle, found.kind, found.rule) == (wanted.oracle, wanted.kind, wanted.rule):
+                explained = explain(self.bench, case, found, self.best.how)
+                if (
+                    not explained.flaky
+                    and explained.signature == self.best.signature
+                    and _smaller(explained, self.best)
+                ):
+                    self.best = replace(explained, count=self.best.count)
+                    return True
+        return False
+
+
+def _smaller(one: Finding, other: Finding) -> bool:
+    return (one.case.size, len(one.case.chunks)) < (other.case.size, len(other.case.chunks))
+
+
+def _fewer_chunks(case: Case) -> Iterator[Case | None]:
+    if not edits.is_wire(case):
+        yield from _without_ranges(case.chunks, lambda chunks: replace(case, chunks=chunks))
+        return
+    data, at = case.data, edits.offsets(case)
+    yield edits.recut(case, data, cuts.WHOLE)
+    if len(at) > 64:
+        return
+    yield from (edits.recut(case, data, (offset,)) for offset in at)
+    yield from (edits.recut(case, data, (*at[:i], *at[i + 1 :])) for i in range(len(at)))
+
+
+def _without_ranges(items: tuple[object, ...], make: Callable[[tuple[object, ...]], Case]) -> Iterator[Case | None]:
+    """Leave out halves, quarters, ... down to single items."""
+    width = len(items) // 2
+    while width:
+        for start in range(0, len(items), width):
+            yield make((*items[:start], *items[start + width :]))
+        width //= 2
+
+
+def _fewer_frames(case: Case) -> Iterator[Case | None]:
+    if not edits.is_wire(case):
+        return
+    spans = [(lines[0].start, lines[-1].stop) for lines, _ in edits.frames(case)]
+    width = max(1, len(spans) // 2)
+    while True:
+        for start in range(0, len(spans), width):
+            gone = spans[start : start + width]
+            yield edits.apply(case, [(gone[0][0], gone[-1][1], b"")])
+        if width == 1:
+            return
+        width //= 2
+
+
+def _fewer_lines(case: Case) -> Iterator[Case | None]:
+    if not edits.is_wire(case):
+        return
+    for line in Wire(case.data, providers.get(case.provider).framing).lines:
+        yield edits.apply(case, [(line.start, line.stop, b"")])
+    yield edits.apply(case, [(len(case.data) - 1, len(case.data), b"")])
+
+
+def _plain_style(case: Case) -> Iterator[Case | None]:
+    if not edits.is_wire(case):
+        return
+    yield edits.respelled(case)
+    data = case.data
+    for line in Wire(data, providers.get(case.provider).framing).lines:
+        if line.stop > line.end and data[line.end : line.stop] != b"\n":
+            yield edits.apply(case, [(line.end, line.stop, b"\n")])
+
+
+def _smaller_json(case: Case) -> Iterator[Case | None]:
+    provider = providers.get(case.provider)
+    if not edits.is_wire(case):
+        for index, item in enumerate(case.chunks):
+            event = item if isinstance(item, Event) else edits.parse(provider, item.data, item.event)
+            if isinstance(event.data, Raw):
+                continue
+            for value in _simpler(event.data):
+                text = PLAIN.spell(value)
+                made = Event(value, event.name) if isinstance(item, Event) else Frame(text, item.event, item.id)
+                yield replace(case, chunks=(*case.chunks[:index], made, *case.chunks[index + 1 :]))
+        return
+    for lines, payload in edits.frames(case):
+        event = edits.parse(provider, payload, None)
+        if not isinstance(event.data, Raw):
+            for value in _simpler(event.data):
+                yield edits.apply(case, [edits.respell(lines, Event(value))])
+
+
+def _simpler(value: Json) -> Iterator[Json]:
+    """Values a little simpler than this one, the biggest steps first."""
+    if isinstance(value, dict):
+        yield from ({other: member for other, member in value.items() if other != name} for name in value)
+        for name, member in value.items():
+            yield from ({**value, name: simpler} for simpler in _simpler(member))
+    elif isinstance(value, list):
+        yield from ([*value[:index], *value[index + 1 :]] for index in range(len(value)))
+        for index, item in enumerate(value):
+            yield from ([*value[:index], simpler, *value[index + 1 :]] for simpler in _simpler(item))
+    elif isinstance(value, str):
+        yield from _shorter(value)
+    elif isinstance(value, (int, float)) and value not in (0, 1):  # True and False are 1 and 0
+        yield from (0, 1)
+
+
+def _shorter(text: str) -> Iterator[str]:
+    if not text:
+        return
+    yield ""
+    if len(text) > 1:
+        yield "a"
+        yield text[: len(text) // 2]
+        yield text[len(text) // 2 :]
+        yield text[1:]
+        yield text[:-1]
+        if len(text) <= 12:
+            yield from (text[:i] + text[i + 1 :] for i in range(1, len(text) - 1))
+
+
+def _fewer_bytes(case: Case) -> Iterator[Case | None]:
+    """Leave out pieces of what is no JSON, and truncate."""
+    if not edits.is_wire(case):
+        return
+    size = len(case.data)
+    for length in _lengths(size):
+        yield edits.apply(case, [(length, size, b"")])
+    provider = providers.get(case.provider)
+    for lines, payload in edits.frames(case):
+        if isinstance(edits.parse(provider, payload, None).data, Raw) and payload != provider.sentinel:
+            for shorter in _shorter(payload):
+                yield edits.apply(case, [edits.respell(lines, Event(Raw(shorter)))])
+
+
+def _lengths(size: int) -> Sequence[int]:
+    steps, step = [], size // 2
+    while step:
+        steps.append(size - step)
+        step //= 2
+    return steps
