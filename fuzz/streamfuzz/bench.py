@@ -59,13 +59,13 @@ class Bench:
         """Give a cut run the whole run of the same bytes to be held against."""
         empty: bytes | str = b"" if self.target.takes == "bytes" else ""
         whole = (empty.join(chunks),)  # type: ignore[arg-type]
-        run.baseline, run.baseline_right = self.baseline(run.reading, whole, end)
+        run.baseline, run.baseline_deviations = self.baseline(run.reading, whole, end)
 
-    def baseline(self, reading: Reading, chunks: Sequence[bytes | str], end: End) -> tuple[Trace, bool]:
-        """Run the stream in one chunk; also says whether the target is right about it."""
+    def baseline(self, reading: Reading, chunks: Sequence[bytes | str], end: End) -> tuple[Trace, list[Deviation]]:
+        """Run the stream in one chunk; also says what the target gets wrong about it."""
         trace = self.driver.run(chunks, end)
         run = Run(self.target, reading, reading.judge(end), chunks, end, trace)
-        return trace, not [d for d in check(run, self.oracles) if d.verdict == "fail"]
+        return trace, check(run, self.oracles)
 
 
 def read(case: Case) -> Reading:

@@ -6,7 +6,7 @@ new bytes)``; the cuts of the case move along, so that a cut inside a character 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, groupby
 from typing import Any, TypeAlias
@@ -91,6 +91,22 @@ def rewrite(case: Case, change: Callable[[Event], Event | None]) -> Case | None:
         else:
             edits.append(respell(lines, changed))
     return apply(case, edits) if edits else None
+
+
+def without_frames(case: Case, indexes: Collection[int]) -> Case:
+    """The case without the frames of these indexes."""
+    gone = [(lines[0].start, lines[-1].stop, b"") for n, (lines, _) in enumerate(frames(case)) if n in indexes]
+    return apply(case, gone) or case
+
+
+def with_sentinel(case: Case) -> Case:
+    """The case with its provider's sentinel at the end."""
+    provider = providers.get(case.provider)
+    last = provider.framing.encode([(provider.sentinel or "", None)], PLAIN)
+    data = case.data
+    while not data.endswith((b"\n\n", b"\r\r", b"\n\r", b"\r\n\r\n")) and data:
+        data += b"\n"
+    return recut(case, data + last, offsets(case)) or case
 
 
 def respelled(case: Case) -> Case | None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from streamfuzz_strategies import cuts
+from streamfuzz_strategies import cuts, providers
 from streamfuzz_strategies.providers import Provider
 from streamfuzz_strategies.reply import Json
+from streamfuzz_strategies.rules import Rule
 from streamfuzz_strategies.stream import Event, Raw
 from streamfuzz_strategies.text import NOT_LINE_ENDS
 from streamfuzz_strategies.wire import PLACES, Wire
@@ -39,10 +40,11 @@ class Finding:
     @property
     def signature(self) -> str:
         """What makes two failures one finding: oracle, kind, the rule at stake, and causes."""
+        if self.deviation.kind == "undeclared":  # where it is raised says more than what provokes it
+            return f"{self.deviation.oracle}.{self.deviation.kind}: {self.deviation.what}"
         rule = f"@{self.deviation.rule.id}" if self.deviation.rule is not None else ""
         why = ": " + " + ".join(self.causes) if self.causes else ""
-        what = f" {self.deviation.what}" if self.deviation.kind == "undeclared" else ""
-        return f"{self.deviation.oracle}.{self.deviation.kind}{what}{rule}{why}"
+        return f"{self.deviation.oracle}.{self.deviation.kind}{rule}{why}"
 
     @property
     def sentence(self) -> str:
@@ -51,7 +53,7 @@ class Finding:
 
 
 def explain(bench: Bench, case: Case, deviation: Deviation, how: str = "") -> Finding:
-    """Find the causes of a failure; the case in the finding may have fewer cuts than the one given.
+    """Find the causes of a failure; the case in the finding may be simpler than the one given.
 
     A failure that does not show again is returned as flaky, without causes.
     """
@@ -61,14 +63,12 @@ def explain(bench: Bench, case: Case, deviation: Deviation, how: str = "") -> Fi
         return Finding(bench.target.name, case, deviation, (), how, flaky=True)
     if case.probe:
         return Finding(bench.target.name, case, again, (), how)
+    case = search.without_oddities(case)
     causes: list[str] = []
     if edits.is_wire(case) and len(case.chunks) > 1:
-        case, cut = search.cuts(case)
-        causes += cut
-    if not (again.oracle == "fragmentation" and case.takes == "text" and not causes):
-        causes += search.features(case)
-    final = search.fails(case)
-    return Finding(bench.target.name, case, final or again, tuple(dict.fromkeys(causes)), how)
+        case, causes = search.cuts(case)
+    causes += search.features(case)
+    return Finding(bench.target.name, case, search.fails(case) or again, tuple(dict.fromkeys(causes)), how)
 
 
 class _Search:
@@ -79,9 +79,25 @@ class _Search:
     def fails(self, case: Case) -> Deviation | None:
         """The same deviation on another case, if it is there."""
         for deviation in self.bench.deviations(case):
-            if deviation.oracle == self.oracle and deviation.kind == self.kind and deviation.rule == self.rule:
+            if (deviation.oracle, deviation.kind, deviation.rule) == (self.oracle, self.kind, self.rule):
                 return deviation
         return None
+
+    def without_oddities(self, case: Case) -> Case:
+        """The case without what is odd in the stream but has no part in the failure."""
+        judgement = read(case).judge(case.end)
+        if not edits.is_wire(case) or judgement.level != "may":
+            return case
+        odd = {breach.index for breach in judgement.breaches}
+        for gone in (odd, *({index} for index in sorted(odd) if len(odd) > 1)):
+            plainer = edits.without_frames(case, gone - {-1})
+            if -1 in gone and self.bench.provider.sentinel is not None:
+                plainer = edits.with_sentinel(plainer)
+            rule, self.rule = self.rule, _rule(plainer)
+            if plainer != case and self.fails(plainer):
+                return plainer if len(odd) == len(gone) else self.without_oddities(plainer)
+            self.rule = rule
+        return case
 
     def cuts(self, case: Case) -> tuple[Case, list[str]]:
         """The fewest cuts with which the case fails, and what they cut."""
@@ -109,15 +125,36 @@ class _Search:
                     return single, [*causes, f"a cut {place}"]
         return case, causes or [_many(case)]
 
-    def features(self, case: Case) -> Iterator[str]:
+    def features(self, case: Case) -> list[str]:
         """The features without which the case no longer fails."""
-        before = _standing(case)
-        for name, without in features(self.bench, case):
-            if without is None or without == case or not without.chunks:
-                continue
-            # Taking away the damage itself would mend any failure and explain none.
-            if _standing(without) == before and not self.fails(without):
-                yield name
+        causes = [name for name, without in framing_features(self.bench, case) if self.mends(case, without)]
+        if self.mends(case, edits.respelled(case)):
+            # Whatever edits a payload also spells it plainly, so nothing more can be learned from such edits.
+            return causes or ["the way its JSON is spelled"]
+        found = [name for name, without in payload_features(self.bench, case) if self.mends(case, without)]
+        if not found and not causes:
+            found = [name for name, without in kind_features(self.bench, case) if self.mends(case, without)]
+        return causes + found
+
+    def mends(self, case: Case, without: Case | None) -> bool:
+        """Whether the failure is gone from the changed case although the stream is worth the same."""
+        if without is None or without == case or not without.chunks:
+            return False
+        if _cut_place(without) != _cut_place(case):
+            return False  # then it is the cut that the edit has taken away
+        # Taking away the damage itself would mend any failure and explain none.
+        return _standing(without) == _standing(case) and not self.fails(without)
+
+
+def _cut_place(case: Case) -> str:
+    if not edits.is_wire(case) or len(case.chunks) != 2 or not all(case.chunks):
+        return ""
+    return Wire(case.data, providers.get(case.provider).framing).place(edits.offsets(case)[0])
+
+
+def _rule(case: Case) -> Rule | None:
+    worst = read(case).judge(case.end).worst
+    return worst.rule if worst is not None else None
 
 
 def _standing(case: Case) -> tuple[str, str]:
@@ -129,8 +166,8 @@ def _many(case: Case) -> str:
     return "chunks of one byte" if max(map(len, case.chunks)) == 1 else "the way it is cut"
 
 
-def features(bench: Bench, case: Case) -> Iterator[tuple[str, Case | None]]:
-    """Each feature of the case by name, with the case that lacks it."""
+def framing_features(bench: Bench, case: Case) -> Iterator[tuple[str, Case | None]]:
+    """Each feature of the framing by name, with the case that lacks it."""
     if case.end == "reset":
         yield "a connection that breaks", replace(case, end="eof")
     if edits.is_wire(case):
@@ -139,7 +176,6 @@ def features(bench: Bench, case: Case) -> Iterator[tuple[str, Case | None]]:
                 yield name, edits.apply(case, find(case.data, Wire(case.data, bench.provider.framing)))
         elif bench.provider.framing.name == "ndjson":
             yield "CRLF line ends", edits.apply(case, _line_ends(case.data, Wire(case.data, bench.provider.framing)))
-    yield from _payload_features(bench, case)
 
 
 def _sse_lines(kinds: tuple[str, ...]) -> Callable[[bytes, Wire], list[Edit]]:
@@ -215,18 +251,13 @@ _SSE_FEATURES: dict[str, Callable[[bytes, Wire], list[Edit]]] = {
 }
 
 
-def _payload_features(bench: Bench, case: Case) -> Iterator[tuple[str, Case | None]]:
-    provider = bench.provider
-    events = read(case).events
-    kinds = [provider.kind(event) for event in events]
-    for kind in dict.fromkeys(kinds):
-        if 0 < kinds.count(kind) < len(kinds):
-            yield f"an event of kind {kind}", edits.rewrite(case, _dropping(provider, kind))
+def payload_features(bench: Bench, case: Case) -> Iterator[tuple[str, Case | None]]:
+    """Each feature of the events and their text by name, with the case that lacks it."""
     yield "a repeated event", _without_repeats(case)
-    for name, change in provider.features.items():
+    for name, change in bench.provider.features.items():
         yield name, edits.rewrite(case, change)
     yield "null members", edits.rewrite(case, lambda event: replace(event, data=_without_nulls(event.data)))
-    text = "".join(map(_words, events))
+    text = "".join(map(_words, read(case).events))
     for character in NOT_LINE_ENDS:
         if character in text:
             yield f"U+{ord(character):04X} in the text", edits.rewrite(case, _replacing(character))
@@ -235,8 +266,14 @@ def _payload_features(bench: Bench, case: Case) -> Iterator[tuple[str, Case | No
             yield f"{words!r} in the text", edits.rewrite(case, _replacing(words))
     if not text.isascii():
         yield "text beyond ASCII", edits.rewrite(case, _ascii)
-    if not provider.text_payloads:
-        yield "the way its JSON is spelled", edits.respelled(case)
+
+
+def kind_features(bench: Bench, case: Case) -> Iterator[tuple[str, Case | None]]:
+    """Each kind of event by name, with the case that has none of it."""
+    kinds = [bench.provider.kind(event) for event in read(case).events]
+    for kind in dict.fromkeys(kinds):
+        if kinds.count(kind) < len(kinds):
+            yield f"an event of kind {kind}", edits.rewrite(case, _dropping(bench.provider, kind))
 
 
 def _dropping(provider: Provider, kind: str) -> Callable[[Event], Event | None]:
@@ -309,7 +346,7 @@ _VERBS = {
     "invented": "invents {what}{got}",
     "delivered": "delivers {what}",
     "refused": "refuses {what} with {reason}",
-    "trusted": "takes {what} for complete",
+    "trusted": "reports {what} as complete",
     "swallowed": "swallows {what}{expected}",
     "masked": "hides {what}{expected}, raising {reason}",
     "undeclared": "raises {what}, which it does not declare ({reason})",
@@ -335,7 +372,7 @@ def describe(target: str, deviation: Deviation, causes: tuple[str, ...] = ()) ->
         reason=str(deviation.got) if deviation.got is not None else "no word",
     )
     when = " because of " + " and ".join(causes) if causes else ""
-    rule = f", although {deviation.rule.sentence}" if deviation.rule is not None and deviation.kind == "trusted" else ""
+    rule = f" although {deviation.rule.sentence}" if deviation.rule is not None and deviation.kind == "trusted" else ""
     if deviation.rule is not None and not rule:
         rule = f" (in the stream, {deviation.rule.sentence})"
     return f"{target} {words}{when}{rule}."

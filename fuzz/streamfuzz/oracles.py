@@ -59,7 +59,7 @@ class Run:
     end: End
     trace: Trace
     baseline: Trace | None = None
-    baseline_right: bool = True
+    baseline_deviations: Sequence[Deviation] = ()
     _offsets: list[int] = field(default_factory=list)
 
     @property
@@ -189,7 +189,7 @@ def fail_closed(run: Run) -> Iterator[Deviation]:
         if hole:
             got = [item for item in trace.items if not _ignorable(run.provider, item)]
             if len(got) >= len(wanted):
-                yield Deviation("fail_closed", "trusted", "a stream with a payload that is not JSON", rule=_rule(run))
+                yield Deviation("fail_closed", "trusted", "the stream", rule=_rule(run))
         return
     if judgement.accepted:
         return
@@ -197,7 +197,7 @@ def fail_closed(run: Run) -> Iterator[Deviation]:
     yield Deviation(
         "fail_closed",
         "trusted",
-        "a stream that is not a complete message" if run.target.gives == "reply" else "text that is not one JSON value",
+        "the message" if run.target.gives == "reply" else "the value",
         None,
         trace.result,
         _rule(run),
@@ -296,7 +296,8 @@ def typed_error(run: Run) -> Iterator[Deviation]:
     if not run.judgement.may_refuse and run.judgement.accepted:
         return  # refusing a lawful stream is the deviation, whatever the type
     words = f"{failure.type}: {failure.message}" if failure.message else failure.type
-    yield Deviation("typed_error", "undeclared", f"a stray {failure.type}", None, f"{words} ({failure.where})")
+    what = f"a stray {failure.type} in {failure.where.rpartition(' in ')[2]}"
+    yield Deviation("typed_error", "undeclared", what, None, f"{words}, at {failure.where.partition(' in ')[0]}")
 
 
 def incremental(run: Run) -> Iterator[Deviation]:
@@ -400,14 +401,19 @@ ORACLES: Mapping[str, Oracle] = {
 def check(run: Run, names: Sequence[str]) -> list[Deviation]:
     """Ask the named oracles; a run cut at different places is first held against its whole run."""
     found = [deviation for name in names if name in ORACLES for deviation in ORACLES[name](run)]
-    if run.baseline is None or not run.baseline_right or "fragmentation" not in names:
+    if run.baseline is None or "fragmentation" not in names:
+        return found
+    known = {(d.oracle, d.kind, d.what, str(d.got)) for d in run.baseline_deviations}
+    new = [d for d in found if (d.oracle, d.kind, d.what, str(d.got)) not in known]
+    if not new and run.baseline_deviations:
         return found
     differs = list(fragmentation(run))
     if not differs:
         return found
-    # The whole run was right, so what the cut run got wrong is the cut's doing.
-    changed = [replace(d, oracle="fragmentation") for d in found if d.oracle in ("faithful", "fail_closed", "prefix")]
-    kept = [d for d in found if d.oracle not in ("faithful", "fail_closed", "prefix", "typed_error")]
+    # The whole run was right about this, so what the cut run got wrong is the cut's doing.
+    about_message = ("faithful", "fail_closed", "prefix")
+    changed = [replace(d, oracle="fragmentation") for d in new if d.oracle in about_message]
+    kept = [d for d in found if d not in new or d.oracle not in (*about_message, "typed_error")]
     return (changed[:1] or differs) + kept
 
 

@@ -18,7 +18,7 @@ from streamfuzz_strategies.style import PLAIN
 from streamfuzz_strategies.wire import Wire
 
 from . import edits
-from .bench import Bench
+from .bench import Bench, read
 from .case import Case
 from .explain import Finding, explain
 
@@ -39,6 +39,7 @@ class _Shrinker:
         self.best = finding
         self.deadline = perf_counter() + seconds
         self.tried: set[Case] = set()
+        self.broken = _broken(finding.case)
 
     @property
     def case(self) -> Case:
@@ -68,6 +69,8 @@ class _Shrinker:
         if case in self.tried or case.size > self.case.size or case == self.case:
             return False
         self.tried.add(case)
+        if not case.probe and not _broken(case) <= self.broken:
+            return False  # a stream that is odd in new ways is a worse witness, however short
         wanted = self.best.deviation
         for found in self.bench.deviations(case):
             if (found.oracle, found.kind, found.rule) == (wanted.oracle, wanted.kind, wanted.rule):
@@ -80,6 +83,10 @@ class _Shrinker:
                     self.best = replace(explained, count=self.best.count)
                     return True
         return False
+
+
+def _broken(case: Case) -> set[str]:
+    return {breach.rule.id for breach in read(case).judge(case.end).breaches}
 
 
 def _smaller(one: Finding, other: Finding) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, find, given, settings
+from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import InvalidArgument
 from jsonschema import Draft202012Validator
@@ -21,7 +21,8 @@ from streamfuzz_strategies.providers.base import reduce
 from streamfuzz_strategies.reply import Reply, Text, ToolCall
 from streamfuzz_strategies.stream import Event, Raw, Stream
 
-quick = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+search = settings(deadline=None, database=None, max_examples=1000, phases=[Phase.generate])
 every_provider = pytest.mark.parametrize("name", NAMES)
 
 TOOLS: dict[str, Any] = {
@@ -80,16 +81,15 @@ def test_chunks_join_to_the_bytes_of_a_complete_stream(name: str, data: st.DataO
 
 
 def test_chunks_may_be_many_or_empty() -> None:
-    quietly = settings(database=None, deadline=None)
-    assert len(find(fragmented("sse"), lambda chunks: len(chunks) > 3, settings=quietly)) > 3
-    assert b"" in find(fragmented("sse"), lambda chunks: b"" in chunks, settings=quietly)
+    assert len(find(fragmented("sse"), lambda chunks: len(chunks) > 3, settings=search)) > 3
+    assert b"" in find(fragmented("sse"), lambda chunks: b"" in chunks, settings=search)
 
 
 def test_styles_are_drawn_only_where_asked_for() -> None:
     def is_styled(stream: Stream) -> bool:
         return stream.style != Stream("sse", ()).style
 
-    find(streams("sse", styled=True), is_styled, settings=settings(database=None, deadline=None))
+    find(streams("sse", styled=True), is_styled, settings=search)
 
     @quick
     @given(streams("sse"))
@@ -103,7 +103,7 @@ def test_styles_are_drawn_only_where_asked_for() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("sse", "ndjson", "json")])
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_calls_are_of_the_given_tools_and_follow_their_schemas(name: str, data: st.DataObject) -> None:
     reply = data.draw(replies(name, tools=TOOLS))
@@ -121,7 +121,7 @@ def test_every_given_tool_is_called(name: str, tool: str) -> None:
     def calls_it(reply: Reply) -> bool:
         return any(isinstance(call, ToolCall) and call.name == tool for call in reply.tool_calls)
 
-    find(replies(name, tools=TOOLS), calls_it, settings=settings(database=None, deadline=None))
+    find(replies(name, tools=TOOLS), calls_it, settings=search)
 
 
 @quick
@@ -143,14 +143,14 @@ def test_a_schema_that_speaks_of_other_members_is_taken_at_its_word() -> None:
     def has_others(reply: Reply) -> bool:
         return any(7 in json.loads(call.arguments).values() for call in reply.tool_calls)
 
-    find(replies("ollama", tools=tools), has_others, settings=settings(database=None, deadline=None))
+    find(replies("ollama", tools=tools), has_others, settings=search)
 
 
 def test_tools_that_change_later_do_not_change_the_strategy() -> None:
     tools = {"f": {"type": "object", "properties": {"n": {"const": 1}}, "required": ["n"]}}
     strategy = wires("json", tools=tools)
     tools["f"]["properties"]["n"] = {"const": 2}
-    assert find(strategy, lambda _: True, settings=settings(database=None)) == b'{"n":1}'
+    assert find(strategy, lambda _: True, settings=search) == b'{"n":1}'
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("sse", "ndjson", "json")])

@@ -152,8 +152,7 @@ class Responses(Reader):
         response = event.get("response")
         if not isinstance(response, dict) or self.response is None:
             raise StreamError("an event says nothing of its response")
-        if isinstance(self.response.get("id"), str) and response.get("id") != self.response["id"]:
-            raise StreamError(f"{response.get('id')} in the stream of {self.response['id']}")
+        self.id = self.same(self.id, words(response, "id"))
         self.response |= response
 
     def item_added(self, event: Event) -> None:
@@ -295,8 +294,8 @@ class Responses(Reader):
             "tool_calls": self.calls(),
             "finish": self.finish or None,
             "usage": self.usage,
-            "id": (self.response or {}).get("id"),
-            "model": (self.response or {}).get("model"),
+            "id": words(self.response or {}, "id"),
+            "model": words(self.response or {}, "model"),
         }
 
 

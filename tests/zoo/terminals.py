@@ -46,11 +46,13 @@ class StopsByDefault(Chat):
 
 
 class OneFinishIsEnough(EveryChoice):
-    """The stream is whole once a choice has its finish reason."""
+    """The stream has a finish reason, whichever choice it came with."""
 
     def check(self) -> None:
-        if not any(answer.finish for answer in self.choices.values()):
-            raise StreamError("the stream was cut: no choice has a finish reason")
+        reasons = [answer.finish for answer in self.choices.values() if answer.finish]
+        for answer in self.choices.values():
+            answer.finish = answer.finish or "".join(reasons[:1])
+        super().check()
 
 
 class UnknownIsStop(Chat):

@@ -72,7 +72,7 @@ def message_start(output: int = 1) -> dict[str, Any]:
 
 
 def block(index: int, kind: str, *pieces: str, **start: Any) -> tuple[dict[str, Any], ...]:
-    """A content block from its start to its stop."""
+    """A content block from its start to its stop; thinking is signed."""
     deltas = {"text": "text", "thinking": "thinking", "tool_use": "partial_json"}
     types = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}
     empty = {"tool_use": {"input": {}}, "text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}}
@@ -90,6 +90,7 @@ def block(index: int, kind: str, *pieces: str, **start: Any) -> tuple[dict[str, 
             }
             for text in pieces
         ),
+        *([_delta(index, {"type": "signature_delta", "signature": "c2ln"})] if kind == "thinking" else []),
         {"type": "content_block_stop", "index": index},
     )
 

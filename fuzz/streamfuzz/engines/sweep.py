@@ -124,17 +124,31 @@ class _Sweep:
         self.seen: dict[tuple[str, ...], int] = {}
         self.started = perf_counter()
         self.streams = 0
+        self.marks: set[str] = set()
 
     def batches(self) -> Iterator[Batch]:
-        size, number = 4, self.budget.seed
+        size, number = 24, self.budget.seed
         while True:
-            for drawn in draw_batch(self.strategy, size, number):
+            for drawn in self._by_novelty(draw_batch(self.strategy, size, number)):
                 for _ in self._stream(drawn):
                     if self.batch.cases >= 2000 or self.batch.sightings or self._spent():
                         yield self._flush()
                         if self._spent():
                             return
-            size, number = min(size * 2, 64), number + 1_000_003
+            size, number = min(size * 2, 96), number + 1_000_003
+
+    def _by_novelty(self, batch: list[Drawn]) -> Iterator[Drawn]:
+        """Take the streams that have most of what no stream before had, for their size, first."""
+        left = [(drawn, self._marks(drawn.stream)) for drawn in batch]
+        while left:
+            best = max(left, key=lambda one: len(one[1] - self.marks) / len(one[0].stream.events))
+            left.remove(best)
+            self.marks |= best[1]
+            yield best[0]
+
+    def _marks(self, stream: Stream) -> set[str]:
+        data = encode(self.provider, stream)
+        return {*map(self.provider.kind, stream.events), *Wire(data, self.provider.framing).places()}
 
     def _spent(self) -> bool:
         budget = self.budget
@@ -248,7 +262,6 @@ class _Sweep:
         whole = self._chunks(data, cuts.WHOLE)
         baseline = bench.driver.run(whole, end)
         deviations = check(Run(target, reading, judgement, whole, end, baseline), bench.oracles)
-        right = all(deviation.verdict != "fail" for deviation in deviations)
         self._count()
         self._report(deviations, lambda: self._case(whole, end), how)
         self._note_rules(judgement.breaches)
@@ -266,7 +279,7 @@ class _Sweep:
                 if number % 64 == 63:
                     yield
                 continue
-            run = Run(target, reading, judgement, chunks, end, trace, baseline, right)
+            run = Run(target, reading, judgement, chunks, end, trace, baseline, deviations)
             where = f"{how}, cut {places[offsets[0] - 1]}" if len(offsets) == 1 else how
             self._report(check(run, bench.oracles), lambda made=chunks: self._case(made, end), where)  # type: ignore[misc]
             yield

@@ -52,6 +52,7 @@ BROKEN: list[tuple[str, int, list[Event]]] = [
     ("stream.after_stop", 3, [start(), told(), STOP, A]),
     ("stream.after_stop", 3, [start(), told(), STOP, Event([])]),
     ("stream.after_stop", 3, [start(), told(), STOP, say("error", error={"message": "m"})]),
+    ("message.late_delta", 3, [start(), told(), STOP, told()]),
     ("message.restarted", 1, [start(), start(), told(), STOP]),
     ("message.restarted", 2, [start(), TEXT, start(model="another"), A, stopped(0), told(), STOP]),
     ("message.restarted", 2, [start(), told(), start(), STOP]),
@@ -116,6 +117,7 @@ BROKEN: list[tuple[str, int, list[Event]]] = [
 MAY = {
     "stream.unstopped",
     "stream.after_stop",
+    "message.late_delta",
     "message.restarted",
     "message.no_reason",
     "message.reason_changed",
@@ -197,6 +199,12 @@ def test_a_lost_start_or_stop_of_a_block_shows(stream: Stream, data: st.DataObje
     broken = {rule for rule, _ in breaches(ANTHROPIC, [e for i, e in enumerate(stream.events) if i != lost])}
     levels = {rule.id: rule.level for rule in ANTHROPIC.rules}
     assert "must" in {levels[rule] for rule in broken}
+
+
+def test_a_stop_reason_after_message_stop_counts_or_not() -> None:
+    events = [start(), STOP, told()]
+    assert breaches(ANTHROPIC, events) == [("anthropic.message.no_reason", 1), ("anthropic.message.late_delta", 2)]
+    assert [reduce(ANTHROPIC, events[:n]).choices[0].finish for n in (2, 3)] == [None, "end_turn"]
 
 
 WORDS = st.sampled_from(

@@ -246,9 +246,9 @@ READINGS = {
     "a call without an index beside a function call": (
         [
             chunk(choice({"function_call": {"name": "h", "arguments": ""}})),
-            chunk(call("{}", index=None, id="i", name="f")),
+            chunk(call("{}", index=None, name="f")),
         ],
-        (ToolCall(None, "h", ""), F),
+        (ToolCall(None, "h", ""), ToolCall(None, "f", "{}")),
     ),
     "null, missing and empty add nothing": (
         [says("a"), says(None), says(""), chunk(choice({"tool_calls": None, "refusal": None})), says("b")],
@@ -305,6 +305,18 @@ def test_one_unfinished_choice_of_two_is_enough():
 
 def test_a_breach_is_reported_at_its_event():
     events = [says("a"), STOP, says("b"), DONE]
+    assert breaches(CHAT, events) == [("openai-chat.choice.continued", 2)]
+
+
+def test_arguments_are_weighed_at_the_first_finish_only():
+    events = [chunk(call("{", id="i", name="f")), CALLS, CALLS, DONE]
+    assert breaches(CHAT, events) == [("openai-chat.tool.not-json", 1), ("openai-chat.finish.repeated", 2)]
+
+
+def test_text_after_the_finish_counts_beside_a_call_that_says_nothing_new():
+    both = call("", id="i", name="f")
+    both["delta"]["content"] = "a"
+    events = [chunk(call("{}", id="i", name="f")), CALLS, chunk(both), DONE]
     assert breaches(CHAT, events) == [("openai-chat.choice.continued", 2)]
 
 

@@ -16,7 +16,7 @@ from streamfuzz_strategies.providers import get
 from streamfuzz_strategies.providers.base import Drawing, reduce
 from streamfuzz_strategies.providers.openai_responses import read_body
 from streamfuzz_strategies.providers.openai_responses.events import TYPES
-from streamfuzz_strategies.reply import Choice, Opaque, Reasoning, Refusal, Reply, Text, ToolCall, Usage
+from streamfuzz_strategies.reply import Choice, Opaque, Reasoning, Refusal, Reply, Text, ToolCall, Usage, choice_view
 from streamfuzz_strategies.rules import Walk
 from streamfuzz_strategies.stream import Event, Raw, Stream
 
@@ -278,9 +278,8 @@ def test_a_stream_without_one_of_its_features_is_lawful(stream: Stream) -> None:
     for change in PROVIDER.features.values():
         events = [changed for event in stream.events if (changed := change(event)) is not None]
         assert breaches(PROVIDER, events) == []
-        assert [told(p) for p in reduce(PROVIDER, events).choices[0].parts] == [
-            told(p) for p in reduce(PROVIDER, stream.events).choices[0].parts
-        ]
+        before, after = (choice_view(reduce(PROVIDER, said).choices[0]) for said in (stream.events, events))
+        assert {**before, "parts": None} == {**after, "parts": None}
 
 
 def test_failures_are_errors_that_fit_their_schema() -> None:
@@ -288,9 +287,8 @@ def test_failures_are_errors_that_fit_their_schema() -> None:
         assert PROVIDER.error(failure) == "the server had an error"
         numbered = {"sequence_number": 0, **failure.data}
         VALIDATORS[PROVIDER.kind(failure)].validate(numbered)
-        assert official(
-            Event(numbered) if "error" not in numbered else Event({**numbered, **numbered["error"], "type": "error"})
-        )
+        if "error" not in numbered:  # the SDK has no type for the nested form, which it raises
+            assert official(Event(numbered)).type == failure.name
         assert breaches(PROVIDER, [failure]) == []
 
 
@@ -304,11 +302,11 @@ def test_the_judge_accepts_the_reply_and_no_truncation(stream: Stream) -> None:
         assert not Reading.of_events(PROVIDER, stream.events[:length]).judgement.complete
 
 
-@pytest.mark.parametrize("at", [3, 5, 6, 7])
-def test_of_two_tellings_that_differ_both_may_have_been_shown(at: int) -> None:
+@pytest.mark.parametrize(("at", "length"), [(3, 5), (5, 6), (6, 7), (7, 8)])
+def test_of_two_tellings_that_differ_both_may_have_been_shown(at: int, length: int) -> None:
     plain = list(PROVIDER.plain_events(Reply((Choice((Text("a"),), "completed"),), "r", "m", Usage(1, 1))))
     plain[at] = Event(json.loads(json.dumps(plain[at].data).replace('"a"', '"b"')))
-    judgement = Reading.of_events(PROVIDER, plain[: at + 2]).judgement
+    judgement = Reading.of_events(PROVIDER, plain[:length]).judgement
     shown = {part.text for truth in judgement.truths for part in truth.choices[0].parts}  # type: ignore[union-attr]
     assert judgement.level == "must"
     assert shown == {"a", "b"}
@@ -367,7 +365,7 @@ JSON = st.recursive(
 EVENTS = st.builds(Event, JSON | st.builds(Raw, st.text()))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=120)
 @given(st.lists(EVENTS, max_size=8))
 def test_reading_is_total(events: list[Event]) -> None:
     breaches(PROVIDER, events)
@@ -381,7 +379,7 @@ def test_reading_is_total(events: list[Event]) -> None:
         read_body(event.data)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(streams("openai-responses"), st.data())
 def test_reading_a_damaged_stream_is_total(stream: Stream, data: st.DataObject) -> None:
     events = list(stream.events)
@@ -447,3 +445,15 @@ def test_what_each_kind_of_item_says() -> None:
         "m",
         Usage(1, 2),
     )
+
+
+@pytest.mark.parametrize("item", [None, [], {}, {"type": 1}, {"type": "message", "content": [1, {}, {"type": None}]}])
+def test_what_is_no_item_says_nothing(item: Any) -> None:
+    assert read_body({"output": [item]}).choices[0].parts == ()
+
+
+def test_an_item_too_deep_to_be_written_is_carried_without_its_inside() -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert read_body({"output": [{"type": "x", "inside": deep}]}).choices[0].parts == (Opaque("x", "null"),)

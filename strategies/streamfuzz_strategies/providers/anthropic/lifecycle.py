@@ -46,6 +46,14 @@ UNSTOPPED = Rule(
 )
 BEFORE_START = Rule("anthropic.stream.before_start", "an event came before message_start", STREAMING)
 AFTER_STOP = Rule("anthropic.stream.after_stop", "an event came after message_stop", STREAMING, "may")
+LATE_DELTA = Rule(
+    # It brings no content; readers that stop at message_stop and readers that go on to the end of the stream
+    # are both right.
+    "anthropic.message.late_delta",
+    "a message_delta came only after message_stop",
+    STREAMING,
+    "may",
+)
 RESTARTED = Rule(
     # Gateways that retry the first read send it twice.
     "anthropic.message.restarted",
@@ -200,7 +208,11 @@ STREAM = Machine(
             "stop": Break(LEFT_OPEN, "done"),
             END: Break(UNFINISHED, "told inside"),
         },
-        "done": {"*": Break(AFTER_STOP, "done", "skip"), END: "done"},
+        "done": {  # here the symbols are the types of the events themselves
+            "message_delta": Break(LATE_DELTA, "done", "either"),
+            "*": Break(AFTER_STOP, "done", "skip"),
+            END: "done",
+        },
         "failed": {},
     },
     always=True,

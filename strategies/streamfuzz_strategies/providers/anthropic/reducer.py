@@ -95,7 +95,8 @@ class MessageReducer:
 
     Blocks are found by their index.  Where the stream is odd the reading is that of a tolerant client: a
     repeated ``message_start`` changes nothing, a delta for a block that was never started starts one, a stop
-    reason of ``null`` does not take an earlier one back, and all after ``message_stop`` or an error is ignored.
+    reason of ``null`` does not take an earlier one back.  After ``message_stop`` only a ``message_delta`` still
+    counts, after an error nothing does.
     """
 
     def __init__(self) -> None:
@@ -104,18 +105,20 @@ class MessageReducer:
         self._finish: str | None = None
         self._usage = Usage()
         self._started = False
-        self._ended = False
+        self._stopped = False
+        self._failed = False
         self._blocks: list[_Block] = []
         self._by_index: dict[int, _Block] = {}
 
     def apply(self, event: Event) -> None:
         """Take in one event."""
-        if self._ended:
+        found = type_of(event)
+        if self._failed or (self._stopped and found != "message_delta"):
             return
         if error(event) is not None:
-            self._ended = True
+            self._failed = True
         elif isinstance(event.data, dict):
-            self._take(type_of(event), event.data)
+            self._take(found, event.data)
 
     def _take(self, found: str | None, data: Mapping[str, Json]) -> None:
         index = data.get("index")
@@ -131,7 +134,7 @@ class MessageReducer:
             case "message_delta":
                 self._tell(data.get("delta"), data.get("usage"))
             case "message_stop":
-                self._ended = True
+                self._stopped = True
 
     def _start(self, message: Json) -> None:
         self._started = True

@@ -70,8 +70,7 @@ def steps(event: Event, walk: Walk) -> Iterable[Step]:
     symbol = _symbol(event)
     if state == "done" or symbol in ("error", "value", "foreign"):
         return (Step("stream", symbol),)
-    record: dict[str, Json] = event.data
-    return (Step("stream", symbol), *_model_steps(record, walk), *_message_steps(record.get("message")))
+    return (Step("stream", symbol), *_record_steps(event.data, walk))
 
 
 def _symbol(event: Event) -> str:
@@ -90,7 +89,8 @@ def _symbol(event: Event) -> str:
     return "unclear" if not isinstance(done, bool) else "last" if done else "record"
 
 
-def _model_steps(record: dict[str, Json], walk: Walk) -> Iterable[Step]:
+def _record_steps(record: Json, walk: Walk) -> Iterable[Step]:
+    yield from _message_steps(record.get("message"))
     model = record.get("model")
     if not isinstance(model, str) or not model:
         return

@@ -109,8 +109,10 @@ class Reducer:
             self._delta(DELTAS[name], data)
         elif name in FINALS:
             self._final(FINALS[name], data)
-        elif name.startswith("response.output_item."):
-            self._output_item(name, data)
+        elif name == "response.output_item.added":
+            self._added(data)
+        elif name == "response.output_item.done":
+            self._done(data)
         elif name.rpartition(".")[0] in PARTS:
             self._part(name, data)
         elif name in TERMINALS:
@@ -136,22 +138,23 @@ class Reducer:
             self._last = max(self._last, index)
         return found
 
-    def _output_item(self, name: str, data: dict[str, Json]) -> None:
+    def _added(self, data: dict[str, Json]) -> None:
+        given, value = data.get("output_index"), data.get("item")
+        index = given if is_index(given) else self._last + 1
+        self._last = max(self._last, index)
+        if not isinstance(value, dict) or index in self._items:
+            return
+        item = self._items[index] = _Item(value)
+        if isinstance(value.get("id"), str):
+            self._ids.setdefault(value["id"], index)
+        if value.get("type") == "function_call" and isinstance(value.get("arguments"), str):
+            item.texts["arguments", 0] = _Held({}, [value["arguments"]])
+
+    def _done(self, data: dict[str, Json]) -> None:
         value = data.get("item")
-        if name == "response.output_item.added":
-            given = data.get("output_index")
-            index = given if is_index(given) else self._last + 1
-            self._last = max(self._last, index)
-            if isinstance(value, dict) and index not in self._items:
-                item = self._items[index] = _Item(value)
-                if isinstance(value.get("id"), str):
-                    self._ids.setdefault(value["id"], index)
-                if value.get("type") == "function_call" and isinstance(value.get("arguments"), str):
-                    item.texts["arguments", 0] = _Held({}, [value["arguments"]])
-        elif name == "response.output_item.done" and isinstance(value, dict):
+        if isinstance(value, dict):
             item = self._item(data, None)
-            if item.done is None:
-                item.done = value
+            item.done = value if item.done is None else item.done
 
     def _part(self, name: str, data: dict[str, Json]) -> None:
         prefix, _, step = name.rpartition(".")
@@ -164,7 +167,7 @@ class Reducer:
         index = part_index(data, member, count + 1 if step == "added" else count)
         held = item.held(slot, index, part if step == "added" else {"type": part["type"]})
         if step == "done":
-            held.final = part_text(part) if held.final is None else held.final
+            held.final = part_text(part) or ""
 
     def _delta(self, words: Words, data: dict[str, Json]) -> None:
         delta = data.get("delta")
@@ -176,8 +179,7 @@ class Reducer:
     def _final(self, words: Words, data: dict[str, Json]) -> None:
         value = data.get(words.member)
         if isinstance(value, str):
-            held = self._held(words, data)
-            held.final = value if held.final is None else held.final
+            self._held(words, data).final = value
 
     def _held(self, words: Words, data: dict[str, Json]) -> _Held:
         item = self._item(data, words.item)
