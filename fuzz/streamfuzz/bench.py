@@ -7,6 +7,7 @@ wherever it is met.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from streamfuzz_strategies import providers
 from streamfuzz_strategies.judge import End, Reading
@@ -70,9 +71,14 @@ class Bench:
 
 def read(case: Case) -> Reading:
     """The reference reading of a case's stream."""
-    provider = providers.get(case.provider)
     if case.takes == "frames":
-        return Reading.of_frames(provider, case.chunks)
+        return Reading.of_frames(providers.get(case.provider), case.chunks)
     if case.takes == "events":
-        return Reading.of_events(provider, case.chunks)
-    return Reading(provider, joined(case.chunks, case.takes))
+        return Reading.of_events(providers.get(case.provider), case.chunks)
+    return _read_bytes(case.provider, joined(case.chunks, case.takes))
+
+
+@lru_cache(maxsize=512)
+def _read_bytes(provider: str, data: bytes) -> Reading:
+    """The search for causes and the shrinker ask for the same bytes again and again."""
+    return Reading(providers.get(provider), data)

@@ -262,7 +262,7 @@ class Reading:
             pending=None if keeps else pending,
             breaches=first.breaches,
             accepted=uncut,
-            may_refuse=not all(outcome.sound for outcome in outcomes) or self._is_cut(accepted),
+            may_refuse=end == "reset" or not all(outcome.sound for outcome in outcomes) or self._is_cut(accepted),
             error=first.error,
             truths=tuple(dict.fromkeys(r for outcome in outcomes for r in outcome.replies)),
         )

@@ -138,22 +138,14 @@ def merge_text(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """
     merged: list[Part] = []
     for part in parts:
-        if (
-            isinstance(part, (Text, Refusal, Reasoning))
-            and not part.text
-            and not getattr(part, "signature", None)
-        ):
+        if isinstance(part, (Text, Refusal, Reasoning)) and not part.text and not getattr(part, "signature", None):
             continue
         last = merged[-1] if merged else None
         if isinstance(part, Text) and isinstance(last, Text):
             merged[-1] = Text(last.text + part.text)
         elif isinstance(part, Refusal) and isinstance(last, Refusal):
             merged[-1] = Refusal(last.text + part.text)
-        elif (
-            isinstance(part, Reasoning)
-            and isinstance(last, Reasoning)
-            and part.signature == last.signature is None
-        ):
+        elif isinstance(part, Reasoning) and isinstance(last, Reasoning) and part.signature == last.signature is None:
             merged[-1] = Reasoning(last.text + part.text)
         else:
             merged.append(part)

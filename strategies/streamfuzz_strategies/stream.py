@@ -81,6 +81,5 @@ def _refuse_constant(name: str) -> Json:
 def payloads(events: Sequence[Event], style: Style) -> list[tuple[str, str | None]]:
     """Spell each event's payload in the given style: pairs of payload text and event name."""
     return [
-        (event.data.text if isinstance(event.data, Raw) else style.spell(event.data), event.name)
-        for event in events
+        (event.data.text if isinstance(event.data, Raw) else style.spell(event.data), event.name) for event in events
     ]

@@ -66,9 +66,7 @@ FAMILIES = {
 def _morsels(alphabet: str | None) -> st.SearchStrategy[list[str]]:
     if alphabet is not None:
         return st.lists(st.text(alphabet=alphabet, min_size=1, max_size=4), min_size=1, max_size=4)
-    return st.one_of(
-        *(st.lists(st.sampled_from(family), min_size=1, max_size=5) for family in FAMILIES.values())
-    )
+    return st.one_of(*(st.lists(st.sampled_from(family), min_size=1, max_size=5) for family in FAMILIES.values()))
 
 
 _ANYTHING = Drawing()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from streamfuzz_strategies import cuts
 from streamfuzz_strategies.judge import End, Reading
-from streamfuzz_strategies.mutations import BYTE_EDITS, EVENT_EDITS, Mutation, apply, damage, edit, encode, rewritings
+from streamfuzz_strategies.mutations import BYTE_EDITS, EVENT_EDITS, apply, damage, edit, encode, rewritings
 from streamfuzz_strategies.providers import Drawing, Provider
 from streamfuzz_strategies.stream import Frame, Raw, Stream, payloads
 from streamfuzz_strategies.style import PLAIN
@@ -35,7 +35,7 @@ T = TypeVar("T")
 PER_STREAM = 0.5
 """Seconds that the cuts of one stream may take; a slow target gets a spread of them instead of all."""
 
-KEPT = 3
+KEPT = 2
 """How many sightings of one kind are passed on; the rest are counted."""
 
 
@@ -344,16 +344,25 @@ class _Sweep:
         yield
 
     def _items(self, stream: Stream, how: str) -> None:
-        if self.takes == "events":
-            items: tuple[Any, ...] = tuple(e for e in stream.events if not isinstance(e.data, Raw))
-        else:
-            pairs = payloads(stream.events, PLAIN)
-            items = tuple(Frame(text, name or "message") for text, name in pairs)
-        case = self._case(items, "eof")
+        case = self._case(as_items(stream, self.takes), "eof")
         run = self.bench.run(case)
         self._count()
         self._note_rules(run.judgement.breaches)
         self._report(check(run, self.bench.oracles), lambda: case, how)
 
 
-__all__ = ["Mutation", "draw_batch", "goals", "sweep"]
+def plain_case(bench: Bench) -> Case:
+    """The plainest stream of the target's provider, in the form that the target takes."""
+    provider, takes = bench.provider, bench.target.takes
+    drawn = draw_batch(_drawn(provider, Drawing(alphabet="a")), 1, 0)[0]
+    if takes in ("bytes", "text"):
+        data = encode(provider, drawn.again)
+        return Case(provider.name, (data if takes == "bytes" else data.decode(),), takes)
+    return Case(provider.name, as_items(drawn.again, takes), takes)
+
+
+def as_items(stream: Stream, takes: str) -> tuple[Any, ...]:
+    """The stream as a tuple of events (without those that are no JSON) or of frames."""
+    if takes == "events":
+        return tuple(event for event in stream.events if not isinstance(event.data, Raw))
+    return tuple(Frame(text, name or "message") for text, name in payloads(stream.events, PLAIN))

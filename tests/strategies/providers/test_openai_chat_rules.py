@@ -49,7 +49,7 @@ BREAKS = {
     "openai-chat.chunk.object": ("may", [says("a"), chunk(choice(finish="stop"), object="chat.completion.done"), DONE]),
     "openai-chat.chunk.mistyped": ("may", [chunk(choice({"content": "a", "refusal": False})), STOP, DONE]),
     "openai-chat.choice.unfinished": ("must", [says("a"), DONE]),
-    "openai-chat.choice.missing": ("may", [says("a", "stop", index=1), DONE]),
+    "openai-chat.choice.missing": ("must", [says("a", "stop", index=1), DONE]),
     "openai-chat.choice.continued": ("must", [says("a"), STOP, says("b"), DONE]),
     "openai-chat.choice.no-index": ("may", [chunk({"delta": {"content": "a"}, "finish_reason": "stop"}), DONE]),
     "openai-chat.choice.no-delta": ("may", [says("a"), chunk({"index": 0, "finish_reason": "stop"}), DONE]),

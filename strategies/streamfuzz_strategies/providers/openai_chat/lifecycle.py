@@ -56,9 +56,7 @@ MISTYPED = Rule(
     "may",
 )
 UNFINISHED = Rule("openai-chat.choice.unfinished", "the stream ended before a choice had got its finish reason", _API)
-MISSING = Rule(
-    "openai-chat.choice.missing", "the stream ended without a choice below one that had appeared", _API, "may"
-)
+MISSING = Rule("openai-chat.choice.missing", "the stream ended without a choice below one that had appeared", _API)
 CONTINUED = Rule("openai-chat.choice.continued", "a choice was given more of its answer after it had finished", _API)
 NO_INDEX = Rule("openai-chat.choice.no-index", "a choice did not say its index", _API, "may")
 NO_DELTA = Rule("openai-chat.choice.no-delta", "a choice came without a delta", _AZURE, "may")

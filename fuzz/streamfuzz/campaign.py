@@ -1,0 +1,271 @@
+"""One search of one target: engine, causes, groups, shrinking, files.  Reports subscribe to what happens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from time import perf_counter
+from typing import Protocol, TypeAlias
+
+from . import corpus
+from .bench import ALL_ORACLES, Bench
+from .engines import Batch, Budget, Sighting
+from .engines.sweep import goals, plain_case, sweep
+from .explain import Finding, explain
+from .oracles import Run
+from .shrink import shrink
+from .target import Known, Target, UsageError, accepts_one_argument
+from .trace import Trace
+
+EXPLAINING = 0.5
+"""The share of the time so far that the search for causes may take; sightings beyond it wait for the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the search is."""
+
+    cases: int
+    seconds: float
+    findings: int
+    goals: int
+    goals_in_all: int
+    stage: str = "searching"
+
+
+@dataclass(frozen=True, slots=True)
+class NewFinding:
+    """A finding that was not seen before, not yet shrunk."""
+
+    finding: Finding
+
+
+Happening: TypeAlias = Progress | NewFinding
+Subscriber: TypeAlias = Callable[[Happening], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A finding as it is reported: shrunk, with its file and, if it is a known deviation, which."""
+
+    finding: Finding
+    path: Path | None = None
+    known: Known | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it makes the run fail."""
+        return self.known is None and self.finding.deviation.verdict == "fail"
+
+
+@dataclass(slots=True)
+class Result:
+    """What a search found.
+
+    Attributes:
+        target: name of the target; ``provider``: whose streams; ``seed``: of the drawn streams.
+        cases: how many cases were judged, in ``seconds``, of which ``inside`` were spent in the target.
+        findings: what was found, failures first.
+        gone: known deviations that did not occur.
+        goals: how often each goal was reached; ``unreached``: the goals that never were.
+        interrupted: whether the user stopped the search.
+    """
+
+    target: str
+    provider: str
+    seed: int
+    cases: int = 0
+    seconds: float = 0.0
+    inside: float = 0.0
+    findings: list[Reported] = field(default_factory=list)
+    gone: tuple[Known, ...] = ()
+    goals: Counter[str] = field(default_factory=Counter)
+    unreached: tuple[str, ...] = ()
+    interrupted: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing found, 1 findings, 4 nothing was judged or a known deviation is gone."""
+        if any(reported.counts for reported in self.findings):
+            return 1
+        return 4 if self.gone or not self.cases else 0
+
+
+class Engine(Protocol):
+    """A way to search."""
+
+    def __call__(self, bench: Bench, budget: Budget) -> Iterator[Batch]:
+        """Yield what happened, stretch by stretch."""
+        ...
+
+
+def run(
+    target: Target,
+    budget: Budget | None = None,
+    *,
+    oracles: Sequence[str] = ALL_ORACLES,
+    folder: Path | None = None,
+    tell: Subscriber = lambda happening: None,
+    engine: Engine = sweep,
+) -> Result:
+    """Search for the ways in which a target fails.
+
+    Args:
+        target: the code under test.
+        budget: how long and with what to search; by default 20 seconds.
+        oracles: which invariants to hold it against.
+        folder: where to write case files, if anywhere.
+        tell: is told what happens while it happens.
+        engine: how to search.
+
+    Returns:
+        The findings, grouped by signature and shrunk, with what was covered.
+
+    Raises:
+        UsageError: the target cannot be called, or gives something that it was not declared to give.
+    """
+    return _Campaign(target, budget or Budget(), oracles, folder, tell).run(engine)
+
+
+class _Campaign:
+    def __init__(
+        self, target: Target, budget: Budget, oracles: Sequence[str], folder: Path | None, tell: Subscriber
+    ) -> None:
+        self.target = target
+        self.budget = budget
+        self.folder = folder
+        self.tell = tell
+        self.bench = Bench(target, oracles)
+        self.result = Result(target.name, target.provider, budget.seed)
+        self.groups: dict[str, Finding] = {}
+        self.waiting: list[Sighting] = []
+        self.explaining = 0.0
+        self.started = perf_counter()
+
+    def run(self, engine: Engine) -> Result:
+        if self.folder is not None:
+            corpus.probe(self.folder)
+        preflight(self.target)
+        with self.bench:
+            self.in_all = goals(self.bench)
+            try:
+                for batch in engine(self.bench, self.budget):
+                    self._take(batch)
+            except KeyboardInterrupt:
+                self.result.interrupted = True
+            self._finish_search()
+            self._report()
+        return self.result
+
+    def _take(self, batch: Batch) -> None:
+        self.result.cases += batch.cases
+        self.result.goals += batch.goals
+        self.waiting += batch.sightings
+        while self.waiting and self.explaining <= EXPLAINING * (perf_counter() - self.started):
+            self._explain(self.waiting.pop(0))
+        self._progress("searching")
+
+    def _finish_search(self) -> None:
+        self.result.seconds = perf_counter() - self.started
+        self.result.inside = self.bench.driver.seconds
+        self.result.unreached = tuple(name for name in self.in_all if not self.result.goals[name])
+
+    def _explain(self, sighting: Sighting) -> None:
+        start = perf_counter()
+        finding = explain(self.bench, sighting.case, sighting.deviation, sighting.how)
+        self.explaining += perf_counter() - start
+        known = self.groups.get(finding.signature)
+        if known is None:
+            self.groups[finding.signature] = finding
+            self.tell(NewFinding(finding))
+        else:
+            smaller = finding if finding.case.size < known.case.size and not finding.flaky else known
+            self.groups[finding.signature] = replace(smaller, count=known.count + 1)
+
+    def _progress(self, stage: str) -> None:
+        reached = sum(1 for name in self.in_all if self.result.goals[name])
+        seconds = perf_counter() - self.started
+        self.tell(Progress(self.result.cases, seconds, len(self.groups), reached, len(self.in_all), stage))
+
+    def _report(self) -> None:
+        """Explain what waits, fold what follows from something else, shrink the rest, and write files."""
+        try:
+            for number, sighting in enumerate(self.waiting):
+                self._explain(sighting)
+                if not number % 16:
+                    self._progress("looking for causes")
+        except KeyboardInterrupt:
+            self.result.interrupted = True
+        findings = _fold(list(self.groups.values()))
+        for finding in findings:
+            try:
+                self._progress("shrinking")
+                small = finding if self.result.interrupted else shrink(self.bench, finding)
+            except KeyboardInterrupt:
+                self.result.interrupted, small = True, finding
+            known = next((k for k in self.target.known if k.signature == small.signature), None)
+            path = corpus.save(self.folder, corpus.as_file(small)) if self.folder is not None else None
+            live = known if known is not None and known.expires >= date.today() else None
+            self.result.findings.append(Reported(small, path, live))
+        self.result.findings.sort(key=_rank)
+        seen = {reported.finding.signature for reported in self.result.findings}
+        if not self.result.interrupted:
+            self.result.gone = tuple(k for k in self.target.known if k.signature not in seen)
+
+
+def _rank(reported: Reported) -> tuple[bool, bool, str, int]:
+    finding = reported.finding
+    return (not reported.counts, finding.flaky, finding.deviation.oracle, finding.case.size)
+
+
+def _fold(findings: list[Finding]) -> list[Finding]:
+    """Leave out what only follows from another finding.
+
+    If a target fails on lawful streams because of something, then its failures on odd and damaged streams
+    because of the same thing are no news.  They are counted with the finding that they follow from.
+    """
+    lawful = [f for f in findings if f.deviation.rule is None and f.causes and not f.case.probe]
+    kept: dict[str, Finding] = {f.signature: f for f in findings}
+    for finding in findings:
+        if finding.deviation.rule is None or finding.case.probe:
+            continue
+        for other in lawful:
+            if set(other.causes) <= set(finding.causes):
+                base = kept[other.signature]
+                kept[other.signature] = replace(base, count=base.count + finding.count)
+                del kept[finding.signature]
+                break
+    return list(kept.values())
+
+
+def preflight(target: Target) -> None:
+    """Call the target once on the plainest stream, to tell a wrong description from a bug.
+
+    Raises:
+        UsageError: it cannot be called as its shape says, returns nothing, or gives something of another form.
+    """
+    if not accepts_one_argument(target.call, target.shape):
+        wanted = {"push": "no argument", "iterable": "one argument, the chunks", "async": "one argument, the chunks"}
+        raise UsageError(f"target {target.name} must take {wanted[target.shape]}: give a function or class that does")
+    run = plain_run(target)
+    failure = run.trace.failure
+    if failure is not None and failure.type == "WrongForm":
+        raise UsageError(f"target {target.name} does not give {target.gives}: {failure.message}")
+    if _gave_nothing(run.trace) and run.judgement.accepted:
+        raise UsageError(
+            f"target {target.name} gave nothing on a plain, complete stream of {target.provider}: return the result, "
+            f"or yield it, or say with takes and gives what the target reads and makes"
+        )
+
+
+def _gave_nothing(trace: Trace) -> bool:
+    return trace.ending == "incomplete" and not trace.items and trace.failure is None and trace.result == {"text": ""}
+
+
+def plain_run(target: Target) -> Run:
+    """Run the target on the plainest stream of its provider."""
+    with Bench(target) as bench:
+        return bench.run(plain_case(bench))
