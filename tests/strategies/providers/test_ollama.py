@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 
+from streamfuzz_strategies.judge import Reading
 from streamfuzz_strategies.providers import Drawing, get
 from streamfuzz_strategies.providers.base import reduce
 from streamfuzz_strategies.reply import Choice, Reasoning, Reply, Text, ToolCall, Usage, merge_text, view

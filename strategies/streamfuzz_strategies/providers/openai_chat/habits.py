@@ -55,9 +55,29 @@ def _each_choice(chunk: dict[str, Json], edit: Callable[[dict[str, Json]], dict[
     return {**chunk, "choices": [edit(choice) if isinstance(choice, dict) else choice for choice in choices]}
 
 
+def _first_choice(chunk: dict[str, Json]) -> dict[str, Json]:
+    choices = chunk.get("choices")
+    if not isinstance(choices, list):
+        return chunk
+    return {**chunk, "choices": [c for c in choices if not isinstance(c, dict) or not c.get("index")]}
+
+
+def _first_call(chunk: dict[str, Json]) -> dict[str, Json]:
+    def edit(choice: dict[str, Json]) -> dict[str, Json]:
+        delta = choice.get("delta")
+        if not isinstance(delta, dict) or not isinstance(delta.get("tool_calls"), list):
+            return choice
+        calls = [call for call in delta["tool_calls"] if not isinstance(call, dict) or not call.get("index")]
+        return {**choice, "delta": {**delta, "tool_calls": calls}}
+
+    return _each_choice(chunk, edit)
+
+
 FEATURES: Mapping[str, Callable[[Event], Event | None]] = {
     "a chunk without choices": _without("chunk", "prompt_filter"),
     "a content filter's verdict in a chunk of its own": _without("content_filter"),
+    "more than one choice": _edited(_first_choice),
+    "more than one tool call": _edited(_first_call),
     "an empty delta": _without("chunk:empty"),
     "the usage chunk": _without("usage"),
     "padding in obfuscation": _edited(_no_padding),

@@ -42,13 +42,14 @@ NO_DONE = Rule(
 LATE = Rule("openai-chat.stream.late", "the stream went on after [DONE]", _API, "may")
 FOREIGN = Rule("openai-chat.stream.foreign", "a payload was JSON but nothing that this protocol sends", _API, "may")
 NAMED = Rule("openai-chat.stream.named", "an event had an SSE event name, which this protocol never gives", _SSE, "may")
-SPLICED = Rule("openai-chat.stream.spliced", "the completion's id changed in the middle of the stream", _API)
+SPLICED = Rule("openai-chat.stream.spliced", "the completion's id changed in the middle of the stream", _API, "may")
 OTHER_OBJECT = Rule(
     "openai-chat.chunk.object",
     'a chunk that carried a part of the answer was not marked "chat.completion.chunk"',
     _API,
     "may",
 )
+NO_CHOICES = Rule("openai-chat.chunk.no-choices", "a chunk had no list of choices", _API, "may")
 MISTYPED = Rule(
     "openai-chat.chunk.mistyped",
     "a member of a chunk had another type than the protocol gives it",
@@ -89,6 +90,7 @@ EXTRA_RULES = (
     NAMED,
     SPLICED,
     OTHER_OBJECT,
+    NO_CHOICES,
     MISTYPED,
     NO_INDEX,
     NO_DELTA,
@@ -214,6 +216,8 @@ def _chunk(data: dict[str, Json], walk: Walk) -> Iterator[Step]:
     name = string(data.get("id"))
     if name and walk.notes.setdefault(("id", None), name) != name:
         yield _alone("stream", None, SPLICED, "either")
+    if not isinstance(data.get("choices"), list):
+        yield _alone("stream", None, NO_CHOICES)
     if mistyped(data):
         yield _alone("stream", None, MISTYPED)
     found = list(entries(data))

@@ -32,20 +32,20 @@ _SHAPES = (
     ("call", "call"),
     ("reasoning", "text"),
     ("refusal",),
-    ("legacy",),
     ("reasoning", "call"),
     ("text", "call", "call"),
     ("text", "refusal"),
-    ("text", "legacy"),
     ("call", "call", "call"),
     ("reasoning", "text", "call", "call"),
 )
-"""What a choice is made of, in the order of its normal form."""
+"""What a choice is made of, in the order of its normal form.
+
+The deprecated ``function_call`` is read and can be streamed, but not drawn: readers of today need not know it.
+"""
 
 _FINISHES = {
     "text": ("stop", "stop", "stop", "length", "content_filter"),
     "call": ("tool_calls", "tool_calls", "tool_calls", "stop", "length", "content_filter"),
-    "legacy": ("function_call", "function_call", "stop", "length"),
 }
 """Finish reasons by what the choice ends with; a named ``tool_choice`` makes calls end in ``stop``."""
 
@@ -59,7 +59,7 @@ _FEW = st.integers(2, 3)
 
 @lru_cache(maxsize=32)
 def _shapes(max_parts: int, calls: bool) -> st.SearchStrategy[tuple[str, ...]]:
-    fitting = [s for s in _SHAPES if len(s) <= max_parts and (calls or not {"call", "legacy"} & set(s))]
+    fitting = [s for s in _SHAPES if len(s) <= max_parts and (calls or "call" not in s)]
     return st.sampled_from(fitting)
 
 
@@ -82,9 +82,9 @@ def draw_reply(draw: Draw, drawing: Drawing) -> Reply:
 def _draw_choice(draw: Draw, drawing: Drawing, shape: tuple[str, ...], numbers: Iterator[int]) -> Choice:
     parts: list[Part] = []
     for kind in shape:
-        if kind in ("call", "legacy"):
+        if kind == "call":
             name, arguments = tool_texts(draw, drawing)
-            parts.append(ToolCall(f"call_{next(numbers)}" if kind == "call" else None, name, arguments))
+            parts.append(ToolCall(f"call_{next(numbers)}", name, arguments))
         else:
             parts.append(_SPOKEN[kind](_prose(draw, drawing)))
     ending = shape[-1] if shape and shape[-1] in _FINISH else "text"
