@@ -55,6 +55,8 @@ class Trace:
 
     def outcome(self) -> tuple[Any, ...]:
         """What must not depend on how the bytes were cut: everything but the moments."""
+        if not self.items or isinstance(self.items[0], dict):  # frames and most events: the way that must be quick
+            return (self.ending, self.items, self.result)
         if any(isinstance(item, Delta) for item in self.items):
             fields = {item.field for item in self.items if isinstance(item, Delta)}
             items: tuple[Any, ...] = (
@@ -66,7 +68,7 @@ class Trace:
         return (self.ending, items, self.result)
 
 
-class WrongForm(Exception):  # noqa: N818 - it is the word that users read
+class WrongForm(Exception):
     """The target gave something that is not of the form that it declared."""
 
 
@@ -83,10 +85,10 @@ def normal_frame(item: Any) -> dict[str, Json]:
     """
     if isinstance(item, str):
         return {"data": item}
-    if isinstance(item, Mapping):
+    if isinstance(item, dict):
         frame = {name: item[name] for name in FRAME_FIELDS if name in item}
     else:
-        frame = {name: getattr(item, name) for name in FRAME_FIELDS if hasattr(item, name)}
+        frame = {name: getattr(item, name) for name in _fields_of(type(item), item)}
     if not isinstance(frame.get("data"), str):
         raise WrongForm(
             f"a frame must be text, a mapping, or an object with 'data' (perhaps event, id, retry), not {item!r:.80}"
@@ -96,6 +98,16 @@ def normal_frame(item: Any) -> dict[str, Json]:
     if "id" in frame:
         frame["id"] = frame["id"] or ""
     return frame
+
+
+_KNOWN_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _fields_of(kind: type, example: Any) -> tuple[str, ...]:
+    fields = _KNOWN_FIELDS.get(kind)
+    if fields is None:
+        fields = _KNOWN_FIELDS[kind] = tuple(name for name in FRAME_FIELDS if hasattr(example, name))
+    return fields
 
 
 def normal_event(item: Any) -> Json:

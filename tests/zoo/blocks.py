@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator
 from typing import Any
 
 from .pair import Pair
@@ -197,7 +197,7 @@ class ValueReader(LineSplitter):
 def over_iterable(make: Callable[[], Parser]) -> Parse:
     """Read an iterable of chunks: give items as they come and return the result."""
 
-    def parse(chunks: Iterable[bytes]) -> Iterator[Any]:
+    def parse(chunks: Iterable[bytes]) -> Generator[Any, None, Any]:
         reader = make()
         source = iter(chunks)
         try:

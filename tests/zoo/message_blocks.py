@@ -37,10 +37,13 @@ class Reader(Parser):
         return self.result()
 
     def take(self, frames: Iterable[dict[str, str]]) -> Iterator[str]:
+        """Read frames up to the end of the message; what follows it is not even decoded."""
+        if self.done:
+            return
         for frame in frames:
+            yield from self.frame(frame.get("event", "message"), frame["data"])
             if self.done:
                 return
-            yield from self.frame(frame.get("event", "message"), frame["data"])
 
     def frame(self, name: str, data: str) -> Iterator[str]:
         """Empty data is no event: some servers keep a connection alive with it."""
@@ -69,7 +72,7 @@ class ChatReader(Reader):
         super().__init__()
         self.seen: set[int] = set()
         self.finish: dict[int, str] = {}
-        self.calls: dict[tuple[int, int], dict[str, Any]] = {}
+        self.calls: dict[tuple[int, int], dict[str, str]] = {}
 
     def frame(self, name: str, data: str) -> Iterator[str]:
         if self.is_end(data):
@@ -118,13 +121,15 @@ class ChatReader(Reader):
     def fragment(self, index: int, fragment: tuple[int, dict[str, Any]]) -> bool:
         """Take in a piece of a tool call; says whether it brought anything new.
 
-        The calls themselves are none of this reader's business, but each must have a name in the end.
+        The calls themselves are none of this reader's business, but each must be known in the end.
         """
         number, piece = fragment
         function = an_object(piece.get("function") or {}, "a function")
         new = (index, number) not in self.calls or bool(function.get("arguments"))
         known = self.calls.setdefault((index, number), {})
         for member, value in (("id", piece.get("id")), ("name", function.get("name"))):
+            if value and not isinstance(value, str):
+                raise StreamError(f"the {member} of a tool call is not a string")
             if value and member not in known:
                 known[member] = value
                 new = True
@@ -141,8 +146,9 @@ class ChatReader(Reader):
             raise StreamError("the stream was cut before its answer was finished")
         if len(self.seen) <= max(self.seen):
             raise StreamError("the stream lost a choice")
-        if not all("name" in call for call in self.calls.values()):
-            raise StreamError("the stream lost the name of a tool")
+        for (_, number), call in self.calls.items():
+            if "name" not in call or (number >= 0 and "id" not in call):
+                raise StreamError("the stream lost the name or the id of a tool call")
         return self.view(self.finish[0])
 
 
@@ -179,8 +185,8 @@ class MessagesReader(Reader):
             self.ping()
         elif kind in EVENTS or kind is None:
             value = an_object(value, "an event")
-            if name not in ("message", kind) or kind is None:
-                raise StreamError(f"an event is named {name} and says that it is a {kind}")
+            if kind is None or value.get("type") != kind or name not in ("message", kind):
+                raise StreamError(f"an event named {name} says that it is something else")
             if self.started != (kind != "message_start"):
                 raise StreamError("message_start is missing, or there are two")
             yield from getattr(self, EVENTS[kind])(value)
@@ -291,7 +297,7 @@ def kind_of(name: str, value: Any) -> str | None:
     kind = words(value.get("type")) if isinstance(value, dict) else None
     if kind in NAMES or name not in NAMES:
         return kind or (None if name == "message" else name)
-    return name if name != "error" or kind is None else kind
+    return name
 
 
 def given_text(block: Any) -> str | None:

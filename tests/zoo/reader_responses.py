@@ -248,9 +248,10 @@ class Responses(Reader):
         self.tell(event)
         status = event["type"].removeprefix("response.")
         whole = self.response or {}
-        if any(item.done is None for item in self.items) or words(whole, "status") not in ("", status):
+        last: Event = event["response"]
+        if any(item.done is None for item in self.items) or words(last, "status") not in ("", status):
             raise StreamError("the response ends before its end")
-        self.output = self.close_items(things(event["response"], "output"))
+        self.output = self.close_items(things(last, "output"))
         self.tally(whole.get("usage"))
         self.end(status, thing(whole, "incomplete_details"))
 

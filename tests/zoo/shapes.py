@@ -271,6 +271,7 @@ PAIRS = (
         "https://github.com/anthropics/anthropic-sdk-python/pull/1690",
         "appends every block that is started, without a look at its index",
         "anthropic",
+        rule="anthropic.block.gap",
         oracle="fail_closed",
         faulty=reading(AppendsBlocks),
         repaired=reading(Anthropic),

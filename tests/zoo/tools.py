@@ -170,11 +170,12 @@ class ActsOnOpenBlock(Anthropic):
 
 
 class ChatActing(Chat):
-    """Runs the calls of an answer that ended because of them."""
+    """Runs the calls of an answer that ended because of them, once the stream is over."""
 
-    def entry(self, index: int, entry: Event) -> None:
-        super().entry(index, entry)
-        if index == 0 and entry.get("finish_reason"):
+    def payload(self, name: str, text: str) -> None:
+        super().payload(name, text)
+        if self.done:
+            self.check()
             self.act(self.choices[0])
 
     def act(self, choice: ChatChoice) -> None:

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis import target as scored
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 from streamfuzz_strategies import cuts
 from streamfuzz_strategies.judge import End, Reading
@@ -34,6 +36,9 @@ T = TypeVar("T")
 
 PER_STREAM = 0.5
 """Seconds that the cuts of one stream may take; a slow target gets a spread of them instead of all."""
+
+EXAMPLES = ".hypothesis/streamfuzz"
+"""Where, below the working directory, Hypothesis' example database keeps rich streams between runs."""
 
 KEPT = 2
 """How many sightings of one kind are passed on; the rest are counted."""
@@ -55,21 +60,28 @@ def _drawn(draw: st.DrawFn, provider: Provider, drawing: Drawing) -> Drawn:
     return Drawn(stream, replace(stream, events=provider.draw_events(draw, reply, drawing), style=PLAIN))
 
 
-def draw_batch(strategy: st.SearchStrategy[T], count: int, number: int) -> list[T]:
-    """Draw values outside of a test, reproducibly by seed."""
+def draw_batch(
+    strategy: st.SearchStrategy[T], count: int, number: int, richness: Callable[[T], int] | None = None
+) -> list[T]:
+    """Draw values outside of a test, reproducibly by seed.
+
+    With ``richness``, Hypothesis' example database keeps the richest draws, and earlier runs' richest come first.
+    """
     drawn: list[T] = []
 
     @seed(number)
     @settings(
         max_examples=count,
-        database=None,
+        database=DirectoryBasedExampleDatabase(EXAMPLES) if richness is not None else None,
         deadline=None,
-        phases=[Phase.generate],
+        phases=[Phase.reuse, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
     @given(strategy)
     def collect(value: T) -> None:
         drawn.append(value)
+        if richness is not None:
+            scored(richness(value), label="richness")
 
     collect()
     return drawn
@@ -129,13 +141,17 @@ class _Sweep:
     def batches(self) -> Iterator[Batch]:
         size, number = 24, self.budget.seed
         while True:
-            for drawn in self._by_novelty(draw_batch(self.strategy, size, number)):
+            for drawn in self._by_novelty(self._draw(size, number)):
                 for _ in self._stream(drawn):
                     if self.batch.cases >= 2000 or self.batch.sightings or self._spent():
                         yield self._flush()
                         if self._spent():
                             return
             size, number = min(size * 2, 96), number + 1_000_003
+
+    def _draw(self, size: int, number: int) -> list[Drawn]:
+        richness = (lambda drawn: len(self._marks(drawn.stream))) if self.budget.database else None
+        return draw_batch(self.strategy, size, number, richness)
 
     def _by_novelty(self, batch: list[Drawn]) -> Iterator[Drawn]:
         """Take the streams that have most of what no stream before had, for their size, first."""
@@ -202,9 +218,9 @@ class _Sweep:
             how = str(mutation.args[0]) if mutation.name == "write it in another style" else mutation.name
             yield from self._variant(apply(provider, stream, (mutation,)), how, stride)
         yield from self._truncated(reading, wire, stride)
-        for mutation in damage(provider, stream):
+        for number, mutation in enumerate(damage(provider, stream)):
             self._goal(f"damage: {mutation.name}")
-            yield from self._variant(apply(provider, stream, (mutation,)), mutation.name, stride, few=True)
+            yield from self._variant(apply(provider, stream, (mutation,)), mutation.name, stride, number)
         if self.streams > 1:
             yield from self._probes(drawn, data)
 
@@ -235,11 +251,17 @@ class _Sweep:
         hostile = cuts.hostile(wire)
         yield from ((offset,) for offset in hostile[self.streams % max(1, stride) :: max(1, len(hostile) // 8)])
 
-    def _variant(self, data: bytes, how: str, stride: int, *, few: bool = False) -> Iterator[None]:
+    def _variant(self, data: bytes, how: str, stride: int, few: int | None = None) -> Iterator[None]:
+        """Run a changed stream whole and cut; ``few`` numbers those for which one cut must do."""
         if not self._spellable(data):
             return
         reading, wire = Reading(self.provider, data), Wire(data, self.provider.framing)
-        cut = iter((cuts.every_byte(len(data)),)) if few else self._some_cuts(wire, stride)
+        if few is None:
+            cut = self._some_cuts(wire, stride)
+        elif few % 8:
+            cut = iter(((len(data) * (few % 8) // 8,),)) if len(data) > 8 else iter(())
+        else:
+            cut = iter((cuts.every_byte(len(data)),))
         yield from self._cut(reading, wire, "eof", cut, how)
 
     def _spellable(self, data: bytes) -> bool:

@@ -91,6 +91,8 @@ class Provider:
         failures: error events as this provider sends them in the middle of a stream.
         features: normalisers for the search for causes: what a stream has, in words that follow "because of",
             and a function that takes it out of one event (``None``: the whole event goes).
+        renumber: mends the running numbers of a stream's events after some were taken out or put in: the same
+            events, counted as they stand now.  ``None``: this protocol does not number its events.
         text_payloads: payloads are plain text, not JSON (the ``sse`` profile).
     """
 
@@ -116,6 +118,7 @@ class Provider:
     noise: tuple[Event, ...] = ()
     failures: tuple[Event, ...] = ()
     features: Mapping[str, Callable[[Event], Event | None]] = field(default_factory=dict)
+    renumber: Callable[[Sequence[Event]], tuple[Event, ...]] | None = None
     text_payloads: bool = False
 
     @property
@@ -123,7 +126,7 @@ class Provider:
         """Every rule of this protocol, by id, each once."""
         found = {rule.id: rule for machine in self.machines.values() for rule in machine.rules()}
         found.update((rule.id, rule) for rule in self.extra_rules)
-        return tuple(found[id] for id in sorted(found))
+        return tuple(found[name] for name in sorted(found))
 
 
 def reduce(provider: Provider, events: Iterable[Event]) -> Reply:

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from streamfuzz_strategies.judge import Reading
 from streamfuzz_strategies.providers import Drawing, get
 from streamfuzz_strategies.providers.base import reduce
-from streamfuzz_strategies.reply import Choice, Reasoning, Reply, Text, ToolCall, Usage, merge_text, view
+from streamfuzz_strategies.reply import Choice, Reasoning, Refusal, Reply, Text, ToolCall, Usage, merge_text, view
 from streamfuzz_strategies.stream import Event, Raw, Stream, payloads
 from streamfuzz_strategies.style import Style
 
@@ -328,6 +328,26 @@ def test_an_unclear_done_leaves_both_readings_of_what_follows_open() -> None:
         ("ollama.stream.after-done", 1),
         ("ollama.stream.after-done", 2),
     ]
+
+
+def test_a_stream_that_ends_on_an_unclear_done_may_be_read_as_ended_or_refused() -> None:
+    unclear = Event(last().data | {"done": "true"})
+    judgement = Reading.of_events(OLLAMA, [record(content="a"), unclear, record(content="b")]).judgement
+    assert judgement.level == "may"
+    assert {(reply.choices[0].parts, reply.choices[0].finish) for reply in judgement.accepted} == {
+        ((Text("a"),), "stop"),
+        ((Text("a"),), None),
+    }
+
+
+def test_a_reply_without_a_finish_or_a_model_can_be_streamed_too() -> None:
+    reply = Reply((Choice((Text("a"),)),))
+    assert reduce(OLLAMA, OLLAMA.plain_events(reply)) == reply
+    assert breaches(OLLAMA, OLLAMA.plain_events(reply)) == []
+
+
+def test_parts_that_the_api_cannot_say_are_left_out() -> None:
+    assert parts(*OLLAMA.plain_events(Reply((Choice((Refusal("no"), Text("a"))),)))) == (Text("a"),)
 
 
 # --- the reducer --------------------------------------------------------------------------------------------

@@ -134,19 +134,33 @@ def seen():
 
 def test_every_kind_of_chunk_is_drawn(seen):
     kinds = {CHAT.kind(event) for stream in seen for event in stream.events}
-    assert kinds == set(CHAT.schemas) - {"error", "chunk"}
+    assert kinds == set(CHAT.schemas) - {"error", "chunk", "chunk:function_call"}
 
 
-def test_every_field_that_openai_types_is_drawn_except_audio_and_moderation(seen):
+def test_every_field_that_openai_types_is_drawn_except_audio_moderation_and_the_deprecated_call(seen):
     chunks = [event.data for stream in seen for event in stream.events[:-1]]
     deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
     assert set(ChatCompletionChunk.model_fields) - {key for chunk in chunks for key in chunk} == {"moderation"}
-    assert set(ChoiceDelta.model_fields) - {key for delta in deltas for key in delta} == {"audio"}
+    assert set(ChoiceDelta.model_fields) - {key for delta in deltas for key in delta} == {"audio", "function_call"}
 
 
 def test_every_finish_reason_is_drawn(seen):
     finishes = {choice.finish for stream in seen for choice in stream.reply.choices}
-    assert finishes == {"stop", "length", "tool_calls", "content_filter", "function_call"}
+    assert finishes == {"stop", "length", "tool_calls", "content_filter"}
+
+
+@quick
+@given(chats, st.data())
+def test_a_deprecated_function_call_is_not_drawn_but_can_be_streamed(stream, data):
+    assert None not in {call.id for call in stream.reply.tool_calls}
+    reply = Reply((Choice((Text("a"), ToolCall(None, "f", '{"x":1}')), "function_call"),), "c", "m")
+    for events in (CHAT.plain_events(reply), CHAT.draw_events(data.draw, reply, Drawing())):
+        assert "chunk:function_call" in map(CHAT.kind, events)
+        assert reduce(CHAT, events) == reply
+        assert breaches(CHAT, events) == []
+        for event in events[:-1]:
+            VALIDATORS[CHAT.kind(event)].validate(event.data)
+            assert CHAT.kind(event) in AZURE_KINDS or ChatCompletionChunk.model_validate(event.data, strict=True)
 
 
 def test_the_hard_shapes_are_drawn(seen):
@@ -310,15 +324,46 @@ def test_failures_are_errors_that_say_something():
         assert VALIDATORS["error"].is_valid(event.data)
 
 
+def first_calls(choice):
+    """The choice with no other call than its first."""
+    later = [part for part in choice.parts if isinstance(part, ToolCall)][1:]
+    return replace(choice, parts=tuple(part for part in choice.parts if part not in later))
+
+
+SHORTENED = {
+    "more than one choice": lambda reply: replace(reply, choices=reply.choices[:1]),
+    "more than one tool call": lambda reply: replace(reply, choices=tuple(map(first_calls, reply.choices))),
+    "the usage chunk": lambda reply: replace(reply, usage=None),
+}
+"""What is left of the message without a feature that is part of it; every other feature is none of it."""
+
+
 @quick
 @given(chats)
-def test_without_a_feature_the_message_is_the_same(stream):
+def test_without_a_feature_the_message_is_the_same_or_shorter_by_it(stream):
     for feature, take in CHAT.features.items():
         without = [event for event in map(take, stream.events) if event is not None]
-        expected = stream.reply if feature != "the usage chunk" else replace(stream.reply, usage=None)
-        assert reduce(CHAT, without) == expected
+        assert reduce(CHAT, without) == SHORTENED.get(feature, lambda reply: reply)(stream.reply), feature
         assert breaches(CHAT, without) == []
         assert list(map(take, without)) == without
+
+
+@quick
+@given(chats)
+def test_without_a_feature_openai_still_accepts_every_chunk_and_no_chunk_has_become_bare(stream):
+    for take in CHAT.features.values():
+        for event in stream.events[:-1]:
+            left = take(event)
+            if left is not None and CHAT.kind(event) not in AZURE_KINDS:
+                VALIDATORS[CHAT.kind(left)].validate(left.data)
+                ChatCompletionChunk.model_validate(left.data, strict=True)
+                assert bool(left.data["choices"]) == bool(event.data["choices"])
+
+
+def test_a_shorter_message_is_shorter(seen):
+    assert set(SHORTENED) <= set(CHAT.features)
+    for shorten in SHORTENED.values():
+        assert any(shorten(stream.reply) != stream.reply for stream in seen)
 
 
 def test_each_feature_is_drawn(seen):

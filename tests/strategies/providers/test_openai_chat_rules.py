@@ -2,6 +2,7 @@
 
 import pytest
 
+from streamfuzz_strategies.judge import Reading
 from streamfuzz_strategies.providers import get
 from streamfuzz_strategies.providers.base import reduce
 from streamfuzz_strategies.reply import Choice, Reasoning, Refusal, Reply, Text, ToolCall, Usage
@@ -45,8 +46,9 @@ BREAKS = {
     "openai-chat.stream.late": ("may", [says("a"), STOP, DONE, says("b")]),
     "openai-chat.stream.foreign": ("may", [Event({"tool": "t"}), says("a"), STOP, DONE]),
     "openai-chat.stream.named": ("may", [says("a"), Event({"tool": "t"}, "x.tool.progress"), STOP, DONE]),
-    "openai-chat.stream.spliced": ("must", [says("a"), chunk(choice({"content": "b"}), id="d"), STOP, DONE]),
+    "openai-chat.stream.spliced": ("may", [says("a"), chunk(choice({"content": "b"}), id="d"), STOP, DONE]),
     "openai-chat.chunk.object": ("may", [says("a"), chunk(choice(finish="stop"), object="chat.completion.done"), DONE]),
+    "openai-chat.chunk.no-choices": ("may", [chunk(choice({"content": "a"}, "stop")), Event({"id": "c"}), DONE]),
     "openai-chat.chunk.mistyped": ("may", [chunk(choice({"content": "a", "refusal": False})), STOP, DONE]),
     "openai-chat.choice.unfinished": ("must", [says("a"), DONE]),
     "openai-chat.choice.missing": ("must", [says("a", "stop", index=1), DONE]),
@@ -119,7 +121,7 @@ LAWFUL = {
     ],
     "finish_reason left out": [chunk({"index": 0, "delta": {"content": "a"}}), STOP, DONE],
     "text on the finish chunk": [says("a", "stop"), DONE],
-    "choices null": [Event({"id": "c", "choices": None}), says("a", "stop"), DONE],
+    "no choices": [Event({"id": "c", "choices": []}), says("a", "stop"), DONE],
     "scalars of a call said again": [
         chunk(call("{", id="i", name="f", type="function")),
         chunk(call("}", id="i", name="f", type="function")),
@@ -296,6 +298,35 @@ def test_an_absurd_index_does_not_make_an_absurd_reply():
     walk = Walk(CHAT.machines)
     walk.step(0, CHAT.steps(events[0], walk))
     assert len(walk.states) < 200
+
+
+NO_CHOICES = ("openai-chat.chunk.no-choices", 0)
+
+
+@pytest.mark.parametrize(
+    ("members", "found"),
+    [
+        ({}, [NO_CHOICES]),
+        ({"choices": None}, [NO_CHOICES]),
+        ({"choices": {}}, [NO_CHOICES, ("openai-chat.chunk.mistyped", 0)]),
+        ({"usage": {"prompt_tokens": 1}}, [NO_CHOICES]),
+        ({"error": None}, [NO_CHOICES]),
+    ],
+)
+def test_choices_that_are_no_list_are_odd_and_the_rest_of_the_chunk_counts(members, found):
+    events = [Event({"id": "c", "model": "m", **members}), says("a", "stop"), DONE]
+    assert breaches(CHAT, events) == found
+    judgement = Reading.of_events(CHAT, events).judgement
+    usage = Usage(1, None) if "usage" in members else None
+    assert judgement.accepted == (Reply((Choice((Text("a"),), "stop"),), "c", "m", usage),)
+    assert judgement.may_refuse
+
+
+def test_a_chunk_of_another_completion_may_be_taken_left_out_or_refused():
+    events = [says("a"), chunk(choice({"content": "b"}), id="d"), STOP, DONE]
+    judgement = Reading.of_events(CHAT, events).judgement
+    assert [reply.choices[0].parts for reply in judgement.accepted] == [(Text("ab"),), (Text("a"),)]
+    assert judgement.level == "may"
 
 
 def test_one_unfinished_choice_of_two_is_enough():

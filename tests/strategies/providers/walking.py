@@ -20,8 +20,11 @@ def breaches(provider: Provider, events: Sequence[Event], *, ended: bool = True)
     return [(b.rule.id, b.index) for b in found]
 
 
+ANYTHING = Drawing()
+
+
 @st.composite
-def streams(draw, name: str, drawing: Drawing = Drawing()) -> Stream:
+def streams(draw, name: str, drawing: Drawing = ANYTHING) -> Stream:
     """Drawn streams of a provider with the reply that they carry."""
     provider = get(name)
     reply = provider.draw_reply(draw, drawing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...framing.sse import SSE
 from ..base import Provider
+from .habits import FAILURES, FEATURES, IGNORABLE, NOISE
 from .lifecycle import EXTRA_RULES, MACHINES, steps
 from .protocol import CUT_REASONS, STREAMING, error, kind
 from .reducer import MessageReducer, body, read_body
@@ -30,5 +31,9 @@ PROVIDERS = {
         cut_finishes=CUT_REASONS,
         body=body,
         extra_rules=EXTRA_RULES,
+        ignorable=IGNORABLE,
+        noise=NOISE,
+        failures=FAILURES,
+        features=FEATURES,
     )
 }

@@ -44,12 +44,12 @@ UNSTOPPED = Rule(
     STREAMING,
     "may",
 )
-BEFORE_START = Rule("anthropic.stream.before_start", "an event came before message_start", STREAMING)
-AFTER_STOP = Rule("anthropic.stream.after_stop", "an event came after message_stop", STREAMING, "may")
+BEFORE_START = Rule("anthropic.stream.before-start", "an event came before message_start", STREAMING)
+AFTER_STOP = Rule("anthropic.stream.after-stop", "an event came after message_stop", STREAMING, "may")
 LATE_DELTA = Rule(
     # It brings no content; readers that stop at message_stop and readers that go on to the end of the stream
     # are both right.
-    "anthropic.message.late_delta",
+    "anthropic.message.late-delta",
     "a message_delta came only after message_stop",
     STREAMING,
     "may",
@@ -64,24 +64,24 @@ RESTARTED = Rule(
 SPLICED = Rule("anthropic.message.spliced", "a message_start with another id came in mid-message", STREAMING)
 NO_REASON = Rule(
     # Proxies that translate from other formats drop message_delta.
-    "anthropic.message.no_reason",
+    "anthropic.message.no-reason",
     "message_stop came although no stop reason had been given",
     STREAMING,
     "may",
 )
 REASON_CHANGED = Rule(
-    "anthropic.message.reason_changed",
+    "anthropic.message.reason-changed",
     "a later message_delta gave another stop reason",
     STOP_REASONS,
     "may",
 )
 REASON_WITHDRAWN = Rule(
-    "anthropic.message.reason_withdrawn",
+    "anthropic.message.reason-withdrawn",
     "a later message_delta had no stop reason after one had been given",
     STOP_REASONS,
     "may",
 )
-AFTER_REASON = Rule("anthropic.message.after_reason", "content came after the stop reason", STREAMING)
+AFTER_REASON = Rule("anthropic.message.after-reason", "content came after the stop reason", STREAMING)
 OVERLAP = Rule("anthropic.block.overlap", "a block was started while another was still open", STREAMING)
 GAP = Rule("anthropic.block.gap", "a block's index skipped one", STREAMING)
 REOPENED = Rule("anthropic.block.reopened", "a block was started a second time", STREAMING)
@@ -91,10 +91,10 @@ UNOPENED = Rule(
     STREAMING,
 )
 CLOSED = Rule("anthropic.block.closed", "a delta named a block that had been stopped", STREAMING)
-STOPPED_TWICE = Rule("anthropic.block.stopped_twice", "a block was stopped a second time", STREAMING, "may")
-LEFT_OPEN = Rule("anthropic.block.left_open", "message_stop came while a block was still open", STREAMING)
+STOPPED_TWICE = Rule("anthropic.block.stopped-twice", "a block was stopped a second time", STREAMING, "may")
+LEFT_OPEN = Rule("anthropic.block.left-open", "message_stop came while a block was still open", STREAMING)
 LATE_STOP = Rule(
-    "anthropic.block.late_stop",
+    "anthropic.block.late-stop",
     "a block was stopped only after the stop reason had been given",
     STREAMING,
     "may",
@@ -108,13 +108,13 @@ UNSIGNED = Rule(
     "may",
 )
 AFTER_SIGNATURE = Rule(
-    "anthropic.thinking.after_signature",
+    "anthropic.thinking.after-signature",
     "thinking came after the signature of its block",
     THINKING,
     "may",
 )
 SIGNED_TWICE = Rule(
-    "anthropic.thinking.signed_twice",
+    "anthropic.thinking.signed-twice",
     "a thinking block had a second signature_delta",
     THINKING,
     "may",

@@ -99,6 +99,8 @@ def type_of(event: Event) -> str | None:
 def kind(event: Event) -> str:
     """A short name for what the event is: its type, with the block or delta type after a colon."""
     found = type_of(event)
+    if error(event) is not None:
+        return "error"
     if found not in EVENT_TYPES or not isinstance(event.data, dict):
         return "unknown"
     if found == "content_block_start":

@@ -55,29 +55,42 @@ def _each_choice(chunk: dict[str, Json], edit: Callable[[dict[str, Json]], dict[
     return {**chunk, "choices": [edit(choice) if isinstance(choice, dict) else choice for choice in choices]}
 
 
-def _first_choice(chunk: dict[str, Json]) -> dict[str, Json]:
-    choices = chunk.get("choices")
-    if not isinstance(choices, list):
-        return chunk
-    return {**chunk, "choices": [c for c in choices if not isinstance(c, dict) or not c.get("index")]}
+def _first_choice(event: Event) -> Event | None:
+    chunk = event.data
+    if not isinstance(chunk, dict) or not isinstance(chunk.get("choices"), list):
+        return event
+    kept = [choice for choice in chunk["choices"] if not isinstance(choice, dict) or not choice.get("index")]
+    # A chunk is not left behind without choices: that would be another thing to stumble over.
+    return None if chunk["choices"] and not kept else Event({**chunk, "choices": kept}, event.name)
 
 
-def _first_call(chunk: dict[str, Json]) -> dict[str, Json]:
-    def edit(choice: dict[str, Json]) -> dict[str, Json]:
-        delta = choice.get("delta")
-        if not isinstance(delta, dict) or not isinstance(delta.get("tool_calls"), list):
-            return choice
-        calls = [call for call in delta["tool_calls"] if not isinstance(call, dict) or not call.get("index")]
-        return {**choice, "delta": {**delta, "tool_calls": calls}}
+def _first_call(event: Event) -> Event | None:
+    chunk = event.data
+    if not isinstance(chunk, dict) or not isinstance(chunk.get("choices"), list):
+        return event
+    kept = [choice for choice in map(_with_first_call, chunk["choices"]) if choice is not None]
+    return None if chunk["choices"] and not kept else Event({**chunk, "choices": kept}, event.name)
 
-    return _each_choice(chunk, edit)
+
+def _with_first_call(choice: Json) -> Json:
+    """The choice with no other tool call than the first; ``None`` if there is nothing else in it."""
+    delta = choice.get("delta") if isinstance(choice, dict) else None
+    if not isinstance(delta, dict) or not isinstance(calls := delta.get("tool_calls"), list):
+        return choice
+    kept = [call for call in calls if not isinstance(call, dict) or not call.get("index")]
+    if kept == calls:
+        return choice
+    rest = {key: value for key, value in delta.items() if key != "tool_calls"}
+    if kept:
+        return {**choice, "delta": {**rest, "tool_calls": kept}}
+    return {**choice, "delta": rest} if choice.get("finish_reason") or any(rest.values()) else None
 
 
 FEATURES: Mapping[str, Callable[[Event], Event | None]] = {
     "a chunk without choices": _without("chunk", "prompt_filter"),
     "a content filter's verdict in a chunk of its own": _without("content_filter"),
-    "more than one choice": _edited(_first_choice),
-    "more than one tool call": _edited(_first_call),
+    "more than one choice": _first_choice,
+    "more than one tool call": _first_call,
     "an empty delta": _without("chunk:empty"),
     "the usage chunk": _without("usage"),
     "padding in obfuscation": _edited(_no_padding),

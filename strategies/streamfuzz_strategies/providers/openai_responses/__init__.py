@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...framing.sse import SSE
 from ..base import Provider
 from .events import EVENTS, error, kind
-from .habits import FAILURES, FEATURES, IGNORABLE, NOISE
+from .habits import FAILURES, FEATURES, IGNORABLE, NOISE, renumber
 from .lifecycle import steps
 from .reducer import Reducer
 from .rules import BY_THEMSELVES, MACHINES
@@ -41,5 +41,6 @@ PROVIDERS: dict[str, Provider] = {
         noise=NOISE,
         failures=FAILURES,
         features=FEATURES,
+        renumber=renumber,
     )
 }

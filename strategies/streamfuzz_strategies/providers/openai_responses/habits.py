@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count
 
 from ...reply import Json
 from ...stream import Event
-from .events import OPENINGS, PROGRESS
+from .events import OPENINGS, PROGRESS, is_index
 
 IGNORABLE = frozenset({"unknown", *OPENINGS, *PROGRESS})
 """Kinds that add nothing to the answer."""
@@ -52,7 +53,7 @@ def _event_without(member: str, event: Event) -> Event | None:
     return Event(_without(member, event.data), event.name)
 
 
-# Whole events are not taken out: their numbers would be missing, which is damage of its own.
+# Whole events are not taken out one by one: their numbers would be missing, which is damage of its own.
 FEATURES: Mapping[str, Callable[[Event], Event | None]] = {
     "padding in obfuscation": partial(_event_without, "obfuscation"),
     "log probabilities": partial(_event_without, "logprobs"),
@@ -60,3 +61,15 @@ FEATURES: Mapping[str, Callable[[Event], Event | None]] = {
     "the usage": partial(_event_without, "usage"),
 }
 """What a reader may stumble over, and how a stream reads without it."""
+
+
+def renumber(events: Sequence[Event]) -> tuple[Event, ...]:
+    """Count the events that have a sequence number, from 0 and without a gap."""
+    numbers = count()
+    return tuple(_numbered(event, numbers) for event in events)
+
+
+def _numbered(event: Event, numbers: Iterator[int]) -> Event:
+    if not isinstance(event.data, dict) or not is_index(event.data.get("sequence_number")):
+        return event
+    return Event({**event.data, "sequence_number": next(numbers)}, event.name)

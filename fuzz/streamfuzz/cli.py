@@ -1,0 +1,332 @@
+"""The command line.
+
+Exit codes: 0 nothing found, 1 findings, 2 usage or configuration, 3 internal error, 4 nothing was judged or a
+known deviation is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console as RichConsole
+from rich.markup import escape
+from rich.table import Table
+
+from streamfuzz_strategies import providers
+from streamfuzz_strategies.judge import GENERIC_RULES
+
+from . import campaign, config, corpus, ruler, targets
+from .bench import ALL_ORACLES, Bench
+from .case import CaseFile
+from .detect import detectability, summary
+from .engines import Budget
+from .explain import explain
+from .oracles import ORACLES
+from .probes import ORACLES as PROBES
+from .replay import Replayed, replay
+from .report.console import Console
+from .report.json_report import replay_json, result_json
+from .shrink import shrink
+from .target import GIVES, TAKES, Target, UsageError
+
+DEFAULT_FOLDER = Path("streamfuzz-findings")
+"""Where ``run`` writes case files when it is not told."""
+
+
+class _Commands(click.Group):
+    """The commands in the order in which a newcomer needs them; errors become exit codes here."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        kwargs["standalone_mode"] = False
+        try:
+            code = super().main(*args, **kwargs)
+        except UsageError as error:
+            click.echo(f"streamfuzz: {error}", err=True)
+            code = 2
+        except click.exceptions.Abort:
+            click.echo("streamfuzz: stopped", err=True)
+            code = 2
+        except click.ClickException as error:
+            error.show()
+            code = 2
+        except BrokenPipeError:
+            code = 0
+        except Exception:  # noqa: BLE001 - the last resort: say that it is our fault
+            traceback.print_exc()
+            click.echo("streamfuzz: internal error; please report it with the lines above", err=True)
+            code = 3
+        sys.exit(code or 0)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="streamfuzz")
+def main() -> None:
+    """Find the bugs in code that reads LLM streams.
+
+    TARGET is module:attribute, a ready target (see `streamfuzz targets`), or a name from [tool.streamfuzz].
+    """
+
+
+def _seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)?", value.strip())
+    if match is None or not float(match[1]):
+        raise click.BadParameter("write a time like 30s, 5m or 2h")
+    return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2] or "s"]
+
+
+def _target_options(command: Any) -> Any:
+    for option in (
+        click.option("--gives", type=click.Choice(GIVES), help="What the target makes of its chunks."),
+        click.option("--takes", type=click.Choice(TAKES), help="What the target's chunks are."),
+        click.option("--provider", help="Whose streams the target reads (see `streamfuzz providers`)."),
+    ):
+        command = option(command)
+    return command
+
+
+@main.command()
+@click.argument("target", required=False)
+@_target_options
+@click.option("--time", "seconds", callback=_seconds, help="Stop after this long, like 30s or 5m [default: 20s].")
+@click.option("--max-cases", type=click.IntRange(1), help="Stop after so many judged cases.")
+@click.option("--seed", type=int, help="Draw the same streams as the run with this seed.")
+@click.option("--oracle", "oracles", multiple=True, type=click.Choice(ALL_ORACLES), help="Hold only these invariants.")
+@click.option(
+    "--corpus",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_FOLDER,
+    show_default=True,
+    help="Write a case file of each finding here.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
+def run(
+    target: str | None,
+    provider: str | None,
+    takes: str | None,
+    gives: str | None,
+    seconds: float | None,
+    max_cases: int | None,
+    seed: int | None,
+    oracles: Sequence[str],
+    folder: Path,
+    as_json: bool,
+) -> int:
+    """Fuzz TARGET (without one: the bundled demo parser)."""
+    found = config.resolve(target or "demo", provider=provider, takes=takes, gives=gives)
+    budget = Budget(
+        seconds=seconds if seconds is not None else None if max_cases is not None else 20.0,
+        cases=max_cases,
+        seed=seed if seed is not None else secrets.randbelow(2**31),
+        database=seed is None,
+    )
+    console = Console(sys.stderr if as_json else sys.stdout)
+    result = campaign.run(found, budget, oracles=oracles or ALL_ORACLES, folder=folder, tell=console)
+    if as_json:
+        console.close()
+        click.echo(json.dumps(result_json(result), ensure_ascii=False))
+    else:
+        console.finish(result, replay=lambda reported: f"streamfuzz replay {target or 'demo'} {reported.path}")
+    return result.exit_code
+
+
+@main.command("replay")
+@click.argument("target")
+@click.argument("places", nargs=-1, required=True, type=click.Path(path_type=Path))
+@_target_options
+@click.option("--oracle", "oracles", multiple=True, type=click.Choice(ALL_ORACLES), help="Hold only these invariants.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
+def replay_command(
+    target: str,
+    places: Sequence[Path],
+    provider: str | None,
+    takes: str | None,
+    gives: str | None,
+    oracles: Sequence[str],
+    as_json: bool,
+) -> int:
+    """Run case files, or all in a folder, against TARGET again."""
+    files = [(path, corpus.open_case(path)) for path in corpus.paths(places)]
+    if not files:
+        raise UsageError(f"no case files in {', '.join(map(str, places))}")
+    done: list[Replayed] = []
+    for group in _by_form(files):
+        case = group[0][1].case
+        found = _for_case(target, case.provider, case.takes, provider, takes, gives)
+        done += replay(found, group, tuple(oracles) or ALL_ORACLES)
+    if as_json:
+        click.echo(json.dumps(replay_json(done), ensure_ascii=False))
+    else:
+        for replayed in done:
+            _print_replayed(replayed)
+        failed = sum(replayed.status in ("fail", "flaky") for replayed in done)
+        click.echo(f"{len(done)} cases: {len(done) - failed} pass, {failed} fail")
+    return int(any(replayed.status in ("fail", "flaky") for replayed in done))
+
+
+def _by_form(files: Sequence[tuple[Path, CaseFile]]) -> list[list[tuple[Path, CaseFile]]]:
+    groups: dict[tuple[str, str], list[tuple[Path, CaseFile]]] = {}
+    for path, file in files:
+        groups.setdefault((file.case.provider, file.case.takes), []).append((path, file))
+    return list(groups.values())
+
+
+def _for_case(
+    spec: str, case_provider: str, case_takes: str, provider: str | None, takes: str | None, gives: str | None
+) -> Target:
+    """The target for cases of a provider and form; what a plain function reads is told by the cases."""
+    found = config.resolve(spec, provider=provider, takes=takes, gives=gives)
+    if (found.provider, found.takes) == (case_provider, case_takes):
+        return found
+    if ":" in spec and provider is None and takes is None:
+        return config.resolve(spec, provider=case_provider, takes=case_takes, gives=gives)
+    raise UsageError(
+        f"target {found.name} reads {found.takes} of {found.provider}, "
+        f"but the case is {case_takes} of {case_provider}: replay it with a target for those"
+    )
+
+
+def _print_replayed(replayed: Replayed) -> None:
+    click.echo(f"{replayed.status:<5} {replayed.path}")
+    for finding in replayed.findings:
+        click.echo(f"      {ruler.printable(finding.sentence)}")
+    if replayed.judge_differs:
+        click.echo(f"      {replayed.judge_differs}")
+
+
+@main.command("shrink")
+@click.argument("target")
+@click.argument("places", nargs=-1, required=True, type=click.Path(path_type=Path))
+@_target_options
+@click.option("--time", "seconds", callback=_seconds, default="10s", show_default=True, help="Time for each failure.")
+@click.option("--corpus", "folder", type=click.Path(path_type=Path), help="Write here [default: beside the case].")
+def shrink_command(
+    target: str,
+    places: Sequence[Path],
+    provider: str | None,
+    takes: str | None,
+    gives: str | None,
+    seconds: float,
+    folder: Path | None,
+) -> int:
+    """Make failing cases small: each failure of each case becomes a case file of its own."""
+    failed = False
+    for path in corpus.paths(places):
+        case = corpus.open_case(path).case
+        with Bench(_for_case(target, case.provider, case.takes, provider, takes, gives)) as bench:
+            deviations = bench.deviations(case)
+            if not deviations:
+                click.echo(f"{path}: nothing fails on it")
+            for deviation in deviations:
+                failed = True
+                finding = explain(bench, case, deviation)
+                if finding.flaky:
+                    click.echo(f"{path}: flaky, so it is not shrunk: {ruler.printable(finding.sentence)}")
+                    continue
+                small = shrink(bench, replace(finding, how=f"shrunk from {path.name}"), seconds)
+                saved = corpus.save(folder or path.parent, corpus.as_file(small))
+                click.echo(f"{path}: {case.size} -> {small.case.size}: {saved}")
+                click.echo(f"      {ruler.printable(small.sentence)}")
+    return int(failed)
+
+
+@main.command()
+@click.argument("case", type=click.Path(path_type=Path))
+@click.option("--target", help="Also show what this target had given out after each chunk.")
+def show(case: Path, target: str | None) -> None:
+    """Draw a case file: its bytes, its cuts, and what the judge says of it."""
+    file = corpus.open_case(case)
+    trace = None
+    if target is not None and not file.case.probe:
+        with Bench(_for_case(target, file.case.provider, file.case.takes, None, None, None)) as bench:
+            trace = bench.run(file.case).trace
+    width = RichConsole().width
+    for line in ruler.draw(file.case, width=width, trace=trace):
+        click.echo(line)
+    expect = corpus.expectation(file.case)
+    words = {"complete": "a complete message", "refuse": "no complete message", "either": "odd: may be read or refused"}
+    click.echo(f"\nThe judge: {words[expect.outcome]}{f' ({expect.rule})' if expect.rule else ''}")
+    if file.why:
+        click.echo(f"Kept because: {ruler.printable(file.why)}")
+
+
+@main.command()
+@click.argument("provider", required=False)
+@click.option("--damage", is_flag=True, help="Print how visible each damage is, for each provider.")
+def rules(provider: str | None, damage: bool) -> None:
+    """List the oracles and the rules of PROVIDER (or of all), each with its level and source."""
+    names = providers.NAMES if provider is None else (_known_provider(provider),)
+    console = RichConsole()
+    if damage:
+        _print_damage(console, names)
+        return
+    table = Table("oracle", "invariant", box=None, pad_edge=False)
+    for name, oracle in {**ORACLES, **_fragmentation(), **PROBES}.items():
+        table.add_row(name, escape((oracle.__doc__ or "").partition("\n")[0]))
+    console.print(table)
+    for name in names:
+        found = providers.get(name)
+        table = Table("rule", "level", "a stream breaks it when", "source", box=None, pad_edge=False)
+        for rule in (*GENERIC_RULES, *found.rules):
+            table.add_row(escape(rule.id), rule.level, escape(rule.sentence), escape(rule.source))
+        console.print(f"\n[bold]{escape(found.title)}[/bold] ({name})")
+        console.print(table)
+
+
+def _fragmentation() -> dict[str, Any]:
+    from .oracles import fragmentation
+
+    return {"fragmentation": fragmentation}
+
+
+def _known_provider(name: str) -> str:
+    try:
+        return providers.get(name).name
+    except LookupError as error:
+        raise UsageError(str(error.args[0])) from None
+
+
+def _print_damage(console: RichConsole, names: Sequence[str]) -> None:
+    table = Table("damage", *names, box=None, pad_edge=False)
+    for kind, row in detectability(tuple(names)).items():
+        table.add_row(kind, *(summary(row[name]) if name in row else "-" for name in names))
+    console.print(table)
+
+
+@main.command("providers")
+def providers_command() -> None:
+    """List the providers and plain profiles whose streams can be drawn and judged."""
+    table = Table("provider", "title", "framing", "rules", "source", box=None, pad_edge=False)
+    for name in providers.NAMES:
+        found = providers.get(name)
+        table.add_row(name, escape(found.title), found.framing.name, str(len(found.rules)), escape(found.source))
+    RichConsole().print(table)
+
+
+@main.command("targets")
+def targets_command() -> None:
+    """List the ready targets and those that the project's configuration names."""
+    table = Table("target", "provider", "takes", "gives", "library", "what it is", box=None, pad_edge=False)
+    for name, described in config.configured(Path.cwd()).items():
+        table.add_row(name, described.provider or "", described.takes or "", described.gives or "", "", described.call)
+    for row in targets.describe():
+        table.add_row(*map(escape, row))
+    RichConsole().print(table)
+
+
+if __name__ == "__main__":
+    main()

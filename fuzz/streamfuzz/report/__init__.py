@@ -1,0 +1,1 @@
+"""Reports: they subscribe to a search and write down what it found."""
