@@ -15,7 +15,7 @@ from typing import Any
 from streamfuzz_strategies.judge import End
 
 from .target import Final, Incomplete, Target
-from .trace import Ending, Failure, Trace, WrongForm, normal_item, normal_view
+from .trace import Ending, Failure, Trace, WrongForm, normal_event, normal_frame, normal_item, normal_view
 
 PROGRAMMING_MISTAKES = (
     ArithmeticError,
@@ -109,6 +109,9 @@ class Driver:
         self.seconds = 0.0
         self._started = 0.0
         self._runner: asyncio.Runner | None = None
+        # Frames and events are read after the run, so that the time spent on that is not taken for the target's.
+        # Progress of a reply is read at once: a target may go on changing the mapping that it showed.
+        self._late = target.gives in ("frames", "events")
         self._drive = {"iterable": self._iterate, "async": self._iterate_async, "push": self._push}[target.shape]
 
     def __enter__(self) -> Driver:
@@ -151,23 +154,25 @@ class Driver:
             self._started = nested
             self.runs += 1
             self.seconds += seconds
-        if failure is None:
-            try:
+        try:
+            if self._late:
+                items = list(map(normal_frame if self.target.gives == "frames" else normal_event, items))
+            if failure is None:
                 ending, result = self._result(result, items)
-            except WrongForm as error:
-                ending, result, failure = "error", None, describe(error, self.target)
-        else:
-            result = None
+            else:
+                result = None
+        except WrongForm as error:
+            items, after = [], []
+            ending, result, failure = "error", None, describe(error, self.target)
         return Trace(tuple(items), tuple(after), ending, result, failure, source.taken, streaming, seconds)
 
     def _result(self, result: Any, items: list[Any]) -> tuple[Ending, Any]:
-        gives = self.target.gives
         ending: Ending = "complete"
         if isinstance(result, Incomplete):
             ending, result = "incomplete", result.view
-        if gives in ("frames", "events"):
+        if self._late:
             return ending, None
-        if gives == "json":
+        if self.target.gives == "json":
             return ending, result
         if result is None:
             finals = [item for item in items if isinstance(item, Final)]
@@ -180,9 +185,8 @@ class Driver:
 
     def _iterate(self, source: Source, items: list[Any], after: list[int]) -> tuple[bool, Any]:
         made = self.target.call(source)
-        gives = self.target.gives
-        if isinstance(made, (list, tuple)) and gives in ("frames", "events"):
-            items.extend(normal_item(item, gives) for item in made)
+        if isinstance(made, (list, tuple)) and self._late:
+            items.extend(made)
             after.extend([source.taken + source.dry] * len(made))
             return False, None
         if not _is_stream(made):
@@ -193,19 +197,17 @@ class Driver:
                 item = next(iterator)
             except StopIteration as stop:
                 return True, stop.value
-            items.append(normal_item(item, gives))
+            items.append(item if self._late else normal_item(item, self.target.gives))
             after.append(source.taken + source.dry)
 
     def _iterate_async(self, source: Source, items: list[Any], after: list[int]) -> tuple[bool, Any]:
-        gives = self.target.gives
-
         async def consume() -> tuple[bool, Any]:
             made = self.target.call(AsyncSource(source))
             if inspect.isawaitable(made):
                 made = await made
             if not hasattr(made, "__aiter__"):
-                if isinstance(made, (list, tuple)) and gives in ("frames", "events"):
-                    items.extend(normal_item(item, gives) for item in made)
+                if isinstance(made, (list, tuple)) and self._late:
+                    items.extend(made)
                     after.extend([source.taken + source.dry] * len(made))
                     return False, None
                 return False, made
@@ -214,7 +216,7 @@ class Driver:
                 if isinstance(item, Incomplete):
                     result = item
                     continue
-                items.append(normal_item(item, gives))
+                items.append(item if self._late else normal_item(item, self.target.gives))
                 after.append(source.taken + source.dry)
             return True, result
 
@@ -224,17 +226,16 @@ class Driver:
 
     def _push(self, source: Source, items: list[Any], after: list[int]) -> tuple[bool, Any]:
         parser = self.target.call()
-        gives = self.target.gives
 
         def note(made: Iterable[Any] | None) -> None:
             for item in made or ():
-                items.append(normal_item(item, gives))
+                items.append(item if self._late else normal_item(item, self.target.gives))
                 after.append(source.taken + source.dry)
 
         for chunk in source:
             note(parser.feed(chunk))
         closed = parser.close()
-        if gives in ("frames", "events"):
+        if self._late:
             note(closed)
             return True, None
         return True, closed

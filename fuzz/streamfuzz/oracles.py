@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
@@ -18,7 +19,7 @@ from streamfuzz_strategies.rules import Rule
 from streamfuzz_strategies.stream import Event, Frame, Raw
 
 from .compare import Difference, same_call, sequences, texts, views
-from .target import Delta, Final, Release, Snapshot, Target
+from .target import Delta, Final, Form, Release, Snapshot, Target
 from .trace import Trace
 
 Verdict: TypeAlias = Literal["fail", "warn"]
@@ -70,14 +71,16 @@ class Run:
     def offset(self, taken: int) -> int:
         """How far into the stream the first ``taken`` chunks reach: bytes, frames or events."""
         if not self._offsets:
-            self._offsets = [0, *accumulate(_size(chunk, self.target.takes) for chunk in self.chunks)]
+            self._offsets = [0, *accumulate(map(_SIZES[self.target.takes], self.chunks))]
         return self._offsets[min(taken, len(self._offsets) - 1)]
 
 
-def _size(chunk: Any, takes: str) -> int:
-    if takes == "bytes":
-        return len(chunk)
-    return len(chunk.encode("utf-8", "surrogatepass")) if takes == "text" else 1
+_SIZES: Mapping[str, Callable[[Any], int]] = {
+    "bytes": len,
+    "text": lambda chunk: len(chunk.encode("utf-8", "surrogatepass")),
+    "frames": lambda chunk: 1,
+    "events": lambda chunk: 1,
+}
 
 
 Oracle: TypeAlias = Callable[[Run], Iterator[Deviation]]
@@ -397,10 +400,20 @@ ORACLES: Mapping[str, Oracle] = {
 }
 """The oracles of a single run, in the order in which they are asked; ``fragmentation`` is asked of pairs."""
 
+_OF_REPLIES = frozenset({"once_terminal", "no_early_action", "prefix"})
+_NOT_OF_FRAMES = frozenset({"surfaced_error", "fail_closed", *_OF_REPLIES})
+
+
+@cache
+def applicable(gives: Form, names: tuple[str, ...]) -> tuple[Oracle, ...]:
+    """Those of the named oracles that have something to say about a target that gives this form."""
+    silent = {"frames": _NOT_OF_FRAMES, "events": _OF_REPLIES, "json": _OF_REPLIES}.get(gives, frozenset())
+    return tuple(ORACLES[name] for name in names if name in ORACLES and name not in silent)
+
 
 def check(run: Run, names: Sequence[str]) -> list[Deviation]:
     """Ask the named oracles; a run cut at different places is first held against its whole run."""
-    found = [deviation for name in names if name in ORACLES for deviation in ORACLES[name](run)]
+    found = [deviation for oracle in applicable(run.target.gives, tuple(names)) for deviation in oracle(run)]
     if run.baseline is None or "fragmentation" not in names:
         return found
     known = {(d.oracle, d.kind, d.what, str(d.got)) for d in run.baseline_deviations}

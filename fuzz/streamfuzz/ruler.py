@@ -1,16 +1,12 @@
-r"""A case as text: the stream chunk by chunk, its bytes made readable, and where it is cut.
+"""A case as text: the stream chunk by chunk, its bytes made readable, and where it is cut.
 
-Plain lines without colour, so that they read the same in a terminal, in a log, and aloud.  What cannot be
-printed is escaped in ways that JSON does not have (``\xE4``, ``\u{2028}``), so that an escape of the ruler is
-never taken for one of the stream.  Only ``\n``, ``\r`` and ``\t`` are spelled as everyone does; a line of the
-stream is a row of the ruler, so the first two stand where a row ends.
+Plain lines without colour, so that they read the same in a terminal, in a log, and aloud.  A line of the stream
+is a row of the ruler and ends in the line end that it has, so frames look like frames.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,13 +14,15 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from streamfuzz_strategies import providers
-from streamfuzz_strategies.reply import Json
 from streamfuzz_strategies.stream import Event, Frame, Raw
 from streamfuzz_strategies.wire import Wire
 
 from .case import Case
+from .legible import SPELLED, broken, cells, compact, crop, printable, standing
 from .target import Delta, Final, Release, Snapshot
 from .trace import Trace
+
+__all__ = ["draw", "printable"]
 
 ROWS = 24
 """Rows that the bytes of a case may take before stretches without a cut or mark are left out."""
@@ -56,7 +54,6 @@ _PROBES = {
     "growth-many": "Many small events in one chunk are read at growing sizes, made when the case is run.",
 }
 _ENDS = {"eof": "end of stream", "reset": "connection reset"}
-_SPELLED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,12 @@ _ASCII = _Glyphs("|", "...", "->")
 
 
 def draw(
-    case: Case, *, width: int = 100, trace: Trace | None = None, marks: Sequence[int] = (), ascii: bool = False
+    case: Case,
+    *,
+    width: int = 100,
+    trace: Trace | None = None,
+    marks: Sequence[int] = (),
+    ascii: bool = False,  # noqa: A002 - the word for it
 ) -> list[str]:
     """Draw a case.
 
@@ -97,42 +99,6 @@ def draw(
     return lines + (pen.stream(case.chunks, ROWS, marks, trace) if case.chunks else [])
 
 
-def visible(text: str, *, ascii: bool = False) -> str:
-    r"""Text on one line with everything escaped that does not print as itself.
-
-    Control characters could drive a terminal and bidirectional ones reorder what stands around them, so they
-    come out as ``\x1B`` and ``\u{202E}``.
-
-    Args:
-        text: any text, lone surrogates too.
-        ascii: escape whatever is not ASCII as well.
-    """
-    if text.isprintable() and (not ascii or text.isascii()):
-        return text
-    return "".join(c if c.isprintable() and (not ascii or c.isascii()) else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    return _SPELLED.get(character) or (f"\\x{code:02X}" if code < 0x80 else f"\\u{{{code:X}}}")
-
-
-def _standing(character: str, ascii: bool) -> str:
-    """A character for the ruler, where each must keep its place in the order of the bytes."""
-    if " " <= character <= "~":
-        return character
-    moves = unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Mc")
-    if moves or unicodedata.bidirectional(character) in ("R", "AL", "AN"):
-        return _escape(character)
-    return visible(character, ascii=ascii)
-
-
-def _cells(text: str) -> int:
-    if text.isascii():
-        return len(text)
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
-
-
 @dataclass(frozen=True, slots=True)
 class _Token:
     """Bytes ``[start, stop)`` and how they are written; ``ends``: a line of the stream ends here."""
@@ -143,12 +109,10 @@ class _Token:
     ends: bool = False
 
 
-_PIECE = re.compile(
-    rb"\r\n|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}|.", re.DOTALL
-)
+_PIECE = re.compile(rb"\r\n|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}|.", re.DOTALL)
 
 
-def _tokens(data: bytes, cuts: frozenset[int], *, text: bool, ascii: bool) -> Iterator[_Token]:
+def _tokens(data: bytes, cuts: frozenset[int], *, text: bool, plain: bool) -> Iterator[_Token]:
     """What is written as one: characters, CRLF, and the single bytes of what is cut in two or broken."""
     for match in _PIECE.finditer(data):
         start, stop = match.span()
@@ -158,14 +122,14 @@ def _tokens(data: bytes, cuts: frozenset[int], *, text: bool, ascii: bool) -> It
                 yield _Token(start, start + 1, r"\r")
                 yield _Token(start + 1, stop, r"\n", ends=True)
             else:
-                yield _Token(start, stop, "".join(map(_SPELLED.__getitem__, piece.decode())), ends=True)
+                yield _Token(start, stop, "".join(map(SPELLED.__getitem__, piece.decode())), ends=True)
             continue
         try:
             whole = piece.decode("utf-8", "surrogatepass" if text else "strict")
         except UnicodeDecodeError:
             whole = ""
         if whole and cuts.isdisjoint(range(start + 1, stop)):
-            yield _Token(start, stop, _standing(whole, ascii))
+            yield _Token(start, stop, standing(whole, plain))
         else:
             yield from (_Token(start + n, start + n + 1, f"\\x{byte:02X}") for n, byte in enumerate(piece))
 
@@ -202,11 +166,12 @@ class _Row:
 class _Pen:
     """Draws streams of one case on a page of a given width."""
 
-    def __init__(self, case: Case, width: int, glyphs: _Glyphs, ascii: bool) -> None:
+    def __init__(self, case: Case, width: int, glyphs: _Glyphs, plain: bool) -> None:
         self.case = case
         self.width = width
         self.glyphs = glyphs
-        self.ascii = ascii
+        self.plain = plain
+        self.gap = f" {glyphs.gap} "
 
     def stream(
         self, chunks: Sequence[Any], rows: int, marks: Sequence[int] = (), trace: Trace | None = None
@@ -228,23 +193,6 @@ class _Pen:
                 line = f"{line} {word}" if line else word
         yield indent + line
 
-    def crop(self, text: str, cells: int) -> str:
-        """Text in so many cells; what is too long loses its middle."""
-        if _cells(text) <= cells:
-            return text
-        gap = f" {self.glyphs.gap} "
-        room = max(cells - len(gap), 2)
-        head, tail = "", ""
-        for character in text:
-            if _cells(head + character) > (room + 1) // 2:
-                break
-            head += character
-        for character in reversed(text):
-            if _cells(tail + character) > room // 2:
-                break
-            tail = character + tail
-        return head + gap + tail
-
     # -- cases of frames and events -------------------------------------------------------------------------------
 
     def items(self, chunks: Sequence[Any], rows: int, marks: Sequence[int], trace: Trace | None) -> list[str]:
@@ -259,8 +207,8 @@ class _Pen:
             if index > before + 1:
                 count = f"{index - before - 1} {self.case.takes}"
                 lines.append(" " * gutter + f"{self.glyphs.gap} {count} {self.glyphs.gap}")
-            text = self.crop(visible(_item(chunks[index], self.ascii), ascii=self.ascii), each)
-            for number, row in enumerate(_broken(text, room)):
+            text = crop(printable(_item(chunks[index], self.plain), plain=self.plain), each, self.gap)
+            for number, row in enumerate(broken(text, room)):
                 lines.append((f"{index + 1:>{gutter - 2}}  " if number == 0 else " " * gutter) + row)
             if index in marks:
                 lines.append(" " * gutter + "^ here")
@@ -285,7 +233,7 @@ class _Pen:
             lines.append(" " * gutter + "^ here")
         if trace is not None:
             lines += self.gave(trace, chunks + 1, chunks + 1, gutter)
-            lines.append(self._told(_ended(trace, chunks, self.ascii), gutter))
+            lines.append(self._told(_ended(trace, chunks, self.plain), gutter))
         return lines
 
     def gave(self, trace: Trace | None, first: int, last: int, gutter: int) -> list[str]:
@@ -294,14 +242,14 @@ class _Pen:
             return []
         items = [item for item, after in zip(trace.items, trace.after, strict=True) if first <= after <= last]
         told = _joined(items)
-        lines = [self._told(f"gave {_given(item, self.ascii)}", gutter) for item in told[:GIVEN]]
+        lines = [self._told(f"gave {_given(item, self.plain)}", gutter) for item in told[:GIVEN]]
         if len(told) > GIVEN:
             lines.append(self._told(f"gave {len(told) - GIVEN} more", gutter))
         return lines
 
     def _told(self, text: str, gutter: int) -> str:
         indent = " " * (gutter + 2) + self.glyphs.gave + " "
-        return indent + self.crop(visible(text, ascii=self.ascii), max(self.width - len(indent), NARROWEST))
+        return indent + crop(printable(text, plain=self.plain), max(self.width - len(indent), NARROWEST), self.gap)
 
 
 class _Wire:
@@ -324,7 +272,7 @@ class _Wire:
         self.wire = Wire(self.data, providers.get(pen.case.provider).framing)
 
     def lines(self, rows: int) -> list[str]:
-        whole = list(_tokens(self.data, self.cuts, text=self.pen.case.takes == "text", ascii=self.pen.ascii))
+        whole = list(_tokens(self.data, self.cuts, text=self.pen.case.takes == "text", plain=self.pen.plain))
         keep = sorted({0, len(self.data), *self.marks, *(() if self.crowd else self.cuts)})
         page = self._rows(whole)
         for context in CONTEXTS:
@@ -349,11 +297,11 @@ class _Wire:
                     else:
                         rows.append(_Row([], number, self.starts[number]))
                 rows.append(row)
-            size = _cells(self._spelled(token))
+            size = cells(self._spelled(token))
             if column + size >= self.room and row.tokens:
                 row = _Row(_carried(row.tokens))
                 rows.append(row)
-                column = sum(_cells(self._spelled(carried)) for carried in row.tokens)
+                column = sum(cells(self._spelled(carried)) for carried in row.tokens)
             row.tokens.append(token)
             column += size
             if token.stop in self.cuts and not self.crowd:
@@ -410,10 +358,10 @@ class _Wire:
         """The lines below a row: one points at its marked bytes, one names what the cut at its end cuts."""
         pointer, column = "", 0
         for token in row.tokens:
-            cells = _cells(self._spelled(token))
+            size = cells(self._spelled(token))
             if not self.marks.isdisjoint(range(token.start, token.stop)):
-                pointer = pointer.ljust(column) + "^" * cells
-            column += cells
+                pointer = pointer.ljust(column) + "^" * size
+            column += size
         if pointer:
             yield " " * self.gutter + _labelled(pointer, "here", self.room)
         if row.cut is not None:
@@ -437,35 +385,16 @@ def _labelled(pointer: str, label: str, room: int) -> str:
     return f"{label:>{carets - 1}} {pointer.lstrip(' ')}"
 
 
-def _broken(text: str, room: int) -> Iterator[str]:
-    """Text on rows of so many cells."""
-    row, cells = "", 0
-    for character in text:
-        size = _cells(character)
-        if cells + size > room:
-            yield row
-            row, cells = "", 0
-        row += character
-        cells += size
-    yield row
-
-
-def _compact(value: Json, ascii: bool) -> str:
-    text = json.dumps(value, ensure_ascii=ascii, separators=(",", ":"), default=str)
-    # In JSON the escapes of JSON are the ones to use.
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
-
-
-def _item(item: Any, ascii: bool) -> str:
+def _item(item: Any, plain: bool) -> str:
     """A frame or an event as compact JSON, without what it does not say."""
     if isinstance(item, Frame):
-        said = {"event": item.event, "data": item.data, "id": item.id, "retry": item.retry}
-        plain = {"event": "message", "id": "", "retry": None}
-        return _compact({name: value for name, value in said.items() if plain.get(name, said) != value}, ascii)
+        silent = Frame("")
+        said = {name: getattr(item, name) for name in ("event", "data", "id", "retry")}
+        return compact({n: v for n, v in said.items() if n == "data" or v != getattr(silent, n)}, plain)
     if isinstance(item, Event):
         name = f"{item.name} " if item.name is not None else ""
-        return name + (item.data.text if isinstance(item.data, Raw) else _compact(item.data, ascii))
-    return _compact(item, ascii)
+        return name + (item.data.text if isinstance(item.data, Raw) else compact(item.data, plain))
+    return compact(item, plain)
 
 
 def _joined(items: Iterable[Any]) -> list[Any]:
@@ -480,24 +409,24 @@ def _joined(items: Iterable[Any]) -> list[Any]:
     return made
 
 
-def _given(item: Any, ascii: bool) -> str:
+def _given(item: Any, plain: bool) -> str:
     if isinstance(item, Delta):
         return f"{item.field} {item.text!r}"
     if isinstance(item, Snapshot):
-        return f"the whole so far: {_compact(item.view, ascii)}"
+        return f"the whole so far: {compact(item.view, plain)}"
     if isinstance(item, Release):
-        return f"a tool call to act on: {_compact(item.call, ascii)}"
+        return f"a tool call to act on: {compact(item.call, plain)}"
     if isinstance(item, Final):
-        return f"the final message: {_compact(item.view, ascii)}"
-    return _compact(item, ascii)
+        return f"the final message: {compact(item.view, plain)}"
+    return compact(item, plain)
 
 
-def _ended(trace: Trace, chunks: int, ascii: bool) -> str:
+def _ended(trace: Trace, chunks: int, plain: bool) -> str:
     """How the target ended, and after how many chunks if it did not wait for all of them."""
     early = f", after {trace.taken} of {chunks} chunks" if trace.taken < chunks else ""
     if trace.failure is not None:
         return f"ended with {trace.failure.type}{early}: {trace.failure.message}"
     if trace.ending == "hang":
         return f"did not end{early}"
-    result = f": {_compact(trace.result, ascii)}" if trace.result is not None else ""
+    result = f": {compact(trace.result, plain)}" if trace.result is not None else ""
     return f"ended as {trace.ending}{early}{result}"

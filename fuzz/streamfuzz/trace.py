@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 from streamfuzz_strategies.reply import CHOICE_FIELDS, REPLY_FIELDS, Json, Reply, view
@@ -88,7 +89,8 @@ def normal_frame(item: Any) -> dict[str, Json]:
     if isinstance(item, dict):
         frame = {name: item[name] for name in FRAME_FIELDS if name in item}
     else:
-        frame = {name: getattr(item, name) for name in _fields_of(type(item), item)}
+        fields, read = _reader(type(item), item)
+        frame = dict(zip(fields, read(item), strict=True)) if fields else {}
     if not isinstance(frame.get("data"), str):
         raise WrongForm(
             f"a frame must be text, a mapping, or an object with 'data' (perhaps event, id, retry), not {item!r:.80}"
@@ -100,14 +102,16 @@ def normal_frame(item: Any) -> dict[str, Json]:
     return frame
 
 
-_KNOWN_FIELDS: dict[type, tuple[str, ...]] = {}
+_READERS: dict[type, tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]] = {}
 
 
-def _fields_of(kind: type, example: Any) -> tuple[str, ...]:
-    fields = _KNOWN_FIELDS.get(kind)
-    if fields is None:
-        fields = _KNOWN_FIELDS[kind] = tuple(name for name in FRAME_FIELDS if hasattr(example, name))
-    return fields
+def _reader(kind: type, example: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """The frame fields that objects of this type have, and what reads them all at once."""
+    if kind not in _READERS:
+        fields = tuple(name for name in FRAME_FIELDS if hasattr(example, name))
+        one = attrgetter(*fields) if fields else tuple
+        _READERS[kind] = fields, one if len(fields) != 1 else lambda item: (one(item),)
+    return _READERS[kind]
 
 
 def normal_event(item: Any) -> Json:

@@ -147,6 +147,7 @@ class Reading:
         self.events = tuple(map(self._event, decoded.frames)) if events is None else events
         self._walks: list[tuple[Walk, tuple[Breach, ...], str | None]] = [(Walk(self.provider.machines), (), None)]
         self._judged: dict[tuple[int, Frame | None, End], Judgement] = {}
+        self._outcomes: dict[tuple[int, Frame | None, End], _Outcome] = {}
         self._replies: dict[tuple[int, bool], Reply] = {}
 
     @cached_property
@@ -285,13 +286,23 @@ class Reading:
         return replace(choice, parts=tuple(p for p in choice.parts if not _is_unfinished_call(p)))
 
     def _outcome(self, count: int, pending: Frame | None, end: End) -> _Outcome:
+        """One interpretation: the first ``count`` events, then the pending frame, if given, then the end."""
+        event = self._event(pending) if pending is not None else None
+        if pending is not None and event is not None and self._unreadable(event) is NOT_JSON:
+            pending = _GARBAGE  # however it is garbled, it comes to the same
+        key = (count, pending, end)
+        if key not in self._outcomes:
+            self._outcomes[key] = self._interpret(count, event, end)
+        return self._outcomes[key]
+
+    def _interpret(self, count: int, pending: Event | None, end: End) -> _Outcome:
         walk, breaches, error = self._state(count)
         events = self.events[:count]
         if pending is not None:
-            event = self._event(pending)
-            events = (*events, event)
-            walk, breaches, error = self._step(walk, breaches, error, count, event)
-        replies = [self._reduce(events, breaches, skip=False) if pending is not None else self.reply(count)]
+            events = (*events, pending)
+            walk, breaches, error = self._step(walk, breaches, error, count, pending)
+        applied = pending is not None and not any(b.index == count and b.reading == "skip" for b in breaches)
+        replies = [self._reduce(events, breaches, skip=False) if applied else self.reply(count)]
         if any(breach.reading == "either" for breach in breaches):
             replies.append(self._reduce(events, breaches, skip=True))
         if error is None:
@@ -308,6 +319,9 @@ class Reading:
             if index not in left_out:
                 reducer.apply(event)
         return reducer.reply()
+
+
+_GARBAGE = Frame("{")
 
 
 def _is_unfinished_call(part: Part) -> bool:

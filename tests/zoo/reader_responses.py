@@ -67,7 +67,7 @@ class Said:
     def settle(self, whole: str) -> str:
         """Compare with the whole text; returns what of it no delta had brought."""
         had = "".join(self.pieces) if self.whole is None else self.whole
-        if (had or self.whole is not None) and had != whole:
+        if (self.pieces or self.whole is not None) and had != whole:
             raise StreamError(f"{had!r} was said, {whole!r} in the end")
         self.whole = whole
         return "" if had else whole
@@ -168,7 +168,7 @@ class Responses(Reader):
         index = number(event, "output_index")
         if index >= len(self.items) or self.items[index].done is not None:
             raise StreamError(f"item {index} is not open")
-        if kinds and self.items[index].kind not in kinds:
+        if kinds and self.items[index].kind not in ("", *kinds):
             raise StreamError(f"{event['type']} for a {self.items[index].kind}")
         return self.items[index]
 
@@ -232,11 +232,11 @@ class Responses(Reader):
         for name in ("type", "call_id", "name"):
             if item.start.get(name) and item.start[name] != whole.get(name):
                 raise StreamError(f"an item ends with another {name} than it began")
-        for slot in SLOTS.get(item.kind, ()):
-            if item.kind in ("message", "reasoning"):
-                self.settle_parts(item.parts(slot), things(whole, slot))
-            elif (slot, 0) in item.said:
-                item.said[slot, 0].settle(words(whole, slot))
+        for slot in ("content", "summary"):
+            self.settle_parts(item.parts(slot), things(whole, slot) if isinstance(whole.get(slot), list) else [])
+        for (slot, _), said in item.said.items():
+            if slot not in ("content", "summary"):
+                said.settle(words(whole, slot))
 
     def settle_parts(self, said: list[Said], parts: list[Event]) -> None:
         if len(said) != len(parts):

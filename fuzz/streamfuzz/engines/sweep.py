@@ -40,6 +40,9 @@ PER_STREAM = 0.5
 EXAMPLES = ".hypothesis/streamfuzz"
 """Where, below the working directory, Hypothesis' example database keeps rich streams between runs."""
 
+LAWFUL = "a lawful stream"
+"""How a case came about that nothing was done to but cutting."""
+
 KEPT = 2
 """How many sightings of one kind are passed on; the rest are counted."""
 
@@ -210,7 +213,7 @@ class _Sweep:
         reading = Reading(provider, data)
         wire = Wire(data, provider.framing)
         stride = self._stride(data)
-        yield from self._cut(reading, wire, "eof", self._all_cuts(wire, stride), "a lawful stream")
+        yield from self._cut(reading, wire, "eof", self._all_cuts(wire, stride), LAWFUL)
         if self.streams == 1:
             yield from self._probes(drawn, data)
         for mutation in rewritings(provider, stream):
@@ -249,7 +252,7 @@ class _Sweep:
     def _some_cuts(self, wire: Wire, stride: int) -> Iterator[cuts.Cuts]:
         yield cuts.every_byte(len(wire.data))
         hostile = cuts.hostile(wire)
-        yield from ((offset,) for offset in hostile[self.streams % max(1, stride) :: max(1, len(hostile) // 8)])
+        yield from ((offset,) for offset in hostile[self.streams % max(1, stride) :: max(1, len(hostile) // 20)])
 
     def _variant(self, data: bytes, how: str, stride: int, few: int | None = None) -> Iterator[None]:
         """Run a changed stream whole and cut; ``few`` numbers those for which one cut must do."""
@@ -277,6 +280,7 @@ class _Sweep:
         self, reading: Reading, wire: Wire, end: End, fragmentations: Iterable[cuts.Cuts], how: str
     ) -> Iterator[None]:
         """Run one byte string whole and then in every given fragmentation."""
+        count_places = how == LAWFUL
         bench, target, data = self.bench, self.bench.target, wire.data
         judgement = reading.judge(end)
         if not self._spellable(data):
@@ -288,21 +292,20 @@ class _Sweep:
         self._report(deviations, lambda: self._case(whole, end), how)
         self._note_rules(judgement.breaches)
         outcome = baseline.outcome()
-        places = wire.places()
         yield
         for number, offsets in enumerate(fragmentations):
             chunks = self._chunks(data, offsets)
             trace = bench.driver.run(chunks, end)
             self._count()
-            if len(offsets) == 1:
-                self.batch.goals["cut " + places[offsets[0] - 1]] += 1
+            if len(offsets) == 1 and count_places:
+                self.batch.goals["cut " + wire.place(offsets[0])] += 1
             watched = baseline.streaming and number < 4
             if not watched and trace.outcome() == outcome:
                 if number % 64 == 63:
                     yield
                 continue
             run = Run(target, reading, judgement, chunks, end, trace, baseline, deviations)
-            where = f"{how}, cut {places[offsets[0] - 1]}" if len(offsets) == 1 else how
+            where = f"{how}, cut {wire.place(offsets[0])}" if len(offsets) == 1 else how
             self._report(check(run, bench.oracles), lambda made=chunks: self._case(made, end), where)  # type: ignore[misc]
             yield
 
@@ -354,8 +357,8 @@ class _Sweep:
 
     def _of_items(self, drawn: Drawn) -> Iterator[None]:
         stream, provider = drawn.stream, self.provider
-        self._items(stream, "a lawful stream")
-        self._items(drawn.again, "a lawful stream")
+        self._items(stream, LAWFUL)
+        self._items(drawn.again, LAWFUL)
         for mutation in chain(rewritings(provider, stream), damage(provider, stream)):
             if mutation.name in EVENT_EDITS and mutation.name != "write it in another style":
                 self._goal(f"damage: {mutation.name}")
