@@ -221,7 +221,7 @@ class Reading:
     ) -> tuple[Walk, tuple[Breach, ...], str | None]:
         if error is not None:  # nothing that follows a reported error can mend it
             return walk, breaches, error
-        over = "stream" in walk.machines and walk.state("stream") in self.provider.over
+        over = self._over(walk)
         broken = [Breach(rule, at, "skip") for rule, at in self.decoded.broken if at == index]
         if broken and not over:
             return walk, (*breaches, *broken), None
@@ -234,6 +234,9 @@ class Reading:
             if error is not None:
                 found.append(Breach(ERROR, index))
         return walk, (*breaches, *found), error
+
+    def _over(self, walk: Walk) -> bool:
+        return "stream" in walk.machines and walk.state("stream") in self.provider.over
 
     def _unreadable(self, event: Event) -> Rule | None:
         if not isinstance(event.data, Raw) or self.provider.text_payloads:
@@ -307,7 +310,7 @@ class Reading:
             replies.append(self._reduce(events, breaches, skip=True))
         if error is None:
             last = walk.end()
-            if end == "reset" and any(breach.level != "none" for breach in last):
+            if end == "reset" and not self._over(walk) and any(breach.level != "none" for breach in last):
                 last.insert(0, Breach(RESET, -1))
             breaches = (*breaches, *last)
         return _Outcome(breaches, error, tuple(replies))

@@ -23,10 +23,11 @@ class Style:
         eols: line ends, used in turn, so one element is a uniform stream and several a mixed one.
         bom: begin with a byte order mark (SSE only).
         space: write the optional space after the colon (SSE only).
+        bare_names: write a field whose value is empty as its name alone (SSE only).
         inserts: whole lines without their line end (comments, unknown fields, ``id``, ``retry``, blank lines
             as ``""``), each with the number of the line of the plain stream before which it stands; a number
             past the end means after everything.  SSE: any such line.  NDJSON: only ``""`` makes sense.
-        fold: break JSON payloads over several ``data`` lines at whitespace that the spelling has (SSE only).
+        fold: say that payloads with line feeds, which ``indent`` makes, are meant (SSE: several data lines).
         event_last: write the ``event`` line after the data (SSE only).
         final_eol: end the last line (NDJSON only; SSE always needs it).
         separators: item and key separators of the JSON spelling.
@@ -39,6 +40,7 @@ class Style:
     eols: tuple[Eol, ...] = ("\n",)
     bom: bool = False
     space: bool = True
+    bare_names: bool = False
     inserts: tuple[Insert, ...] = ()
     fold: bool = False
     event_last: bool = False

@@ -18,6 +18,9 @@ from .style import PLAIN, Insert, Style
 AFTER_EVERYTHING = 1 << 30
 """A line number past the end of any stream."""
 
+_LONG = 100
+"""Lines from which on a group is inserted at one place only, and never drawn together with others."""
+
 Changes = Mapping[str, Mapping[str, Any]]
 
 _JSON_CHANGES: Changes = {
@@ -36,6 +39,7 @@ _CHANGES: Mapping[str, Changes] = {
         "LF and CRLF in turn": {"eols": ("\n", "\r\n")},
         "byte order mark": {"bom": True},
         "no space after the colon": {"space": False},
+        "field names without a colon": {"bare_names": True},
         "data over several lines": {"fold": True, "indent": 0},
         "pretty JSON over several lines": {"fold": True, "indent": 2, "separators": (",", ": ")},
         "event name after the data": {"event_last": True},
@@ -70,6 +74,8 @@ _INSERTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "an id field": ("id: 7",),
         "an id field with a blank line": ("id: 8", ""),
         "an empty id field": ("id",),
+        "an event name without data": ("event: x", ""),
+        "hundreds of keep-alives": (":", "") * 320,
         "a retry field": ("retry: 10",),
         "a retry field with a blank line": ("retry: 10", ""),
         "a retry field that is no number": ("retry: x",),
@@ -86,7 +92,8 @@ _LINES = (0, 1, 4, AFTER_EVERYTHING)
 def _single(framing_name: str) -> tuple[tuple[str, Style], ...]:
     made = [(name, replace(PLAIN, **change)) for name, change in _CHANGES[framing_name].items()]
     for name, group in _INSERTS[framing_name].items():
-        made.append((name, replace(PLAIN, inserts=tuple((at, line) for at in _LINES for line in group))))
+        places = _LINES if len(group) < _LONG else _LINES[1:2]
+        made.append((name, replace(PLAIN, inserts=tuple((at, line) for at in places for line in group))))
     return tuple(made)
 
 
@@ -108,7 +115,7 @@ def styles(framing_name: str, *, lines: int = 8) -> st.SearchStrategy[Style]:
     if framing_name not in _CHANGES:
         raise LookupError(f"unknown framing {framing_name!r}; known: {', '.join(sorted(_CHANGES))}")
     changes = st.lists(st.sampled_from(tuple(_CHANGES[framing_name].values())), max_size=4)
-    groups = tuple(_INSERTS[framing_name].values())
+    groups = tuple(group for group in _INSERTS[framing_name].values() if len(group) < _LONG)
     if not groups:
         return changes.map(_styled)
     inserts = st.lists(st.tuples(st.integers(0, lines), st.sampled_from(groups)), max_size=4)

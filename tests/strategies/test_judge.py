@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -252,7 +253,7 @@ def test_calls_are_released_one_after_the_other_and_all_by_the_end(name: str, da
     reading = Reading.of_events(get(name), stream.events)
     released = [reading.released(count) for count in range(len(stream.events) + 1)]
     assert released[0] == ()
-    assert all(set(before) <= set(after) for before, after in zip(released, released[1:], strict=False))
+    assert all(set(before) <= set(after) for before, after in pairwise(released))
     assert set(released[-1]) <= set(stream.reply.tool_calls)
     if not any(choice.finish in get(name).cut_finishes for choice in stream.reply.choices):
         assert set(released[-1]) == set(stream.reply.tool_calls)
@@ -367,7 +368,7 @@ def test_a_broken_connection_is_damage_until_the_end_is_proved() -> None:
 
 def test_a_call_that_the_length_limit_cut_off_may_be_left_out() -> None:
     call = '{"index":0,"id":"t","type":"function","function":{"name":"f","arguments":"{\\"a"}}'
-    cut = CHUNK % ('{"index":0,"delta":{"tool_calls":[%s]},"finish_reason":"length"}' % call)
+    cut = CHUNK % f'{{"index":0,"delta":{{"tool_calls":[{call}]}},"finish_reason":"length"}}'
     judgement = judge(CHAT, sse(cut, "[DONE]"))
     assert judgement.may_refuse
     assert [reply.tool_calls for reply in judgement.accepted] == [(ToolCall("t", "f", '{"a'),), ()]

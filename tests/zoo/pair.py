@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from streamfuzz.target import Target, target
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -30,3 +32,15 @@ class Pair:
     end: str = "eof"
     rule: str = ""
     errors: tuple[type[BaseException], ...] = ()
+
+    def target(self, which: str) -> Target:
+        """One of the twins as a target of the harness."""
+        return target(
+            getattr(self, which),
+            name=f"{self.name}-{which}",
+            provider=self.provider,
+            takes=self.takes,
+            gives=self.gives,
+            errors=self.errors,
+            closes_source=self.oracle == "released",
+        )

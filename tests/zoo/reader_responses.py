@@ -158,7 +158,9 @@ class Responses(Reader):
     def item_added(self, event: Event) -> None:
         if number(event, "output_index") != len(self.items):
             raise StreamError(f"item {event['output_index']} is out of order")
-        item = thing(event, "item")
+        item = event.get("item")
+        if not isinstance(item, dict):
+            raise StreamError("an item is added that is none")
         kind = words(item, "type")
         if any(item.get(slot) for slot in SLOTS.get(kind, ())):
             raise StreamError("an item has content before its deltas")

@@ -180,11 +180,6 @@ def message_of(body: Event) -> Message:
     return {
         "text": "".join(block["text"] for block in content if block["type"] == "text"),
         "reasoning": "".join(block["thinking"] for block in content if block["type"] == "thinking"),
-        "tool_calls": [
-            {"id": block.get("id"), "name": block["name"], "arguments": block["input"]}
-            for block in content
-            if block["type"] == "tool_use"
-        ],
         "finish": body["stop_reason"],
     }
 

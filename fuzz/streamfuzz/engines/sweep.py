@@ -336,19 +336,30 @@ class _Sweep:
             self.batch.goals[f"rule: {breach.rule.id}"] += 1
 
     def _probes(self, drawn: Drawn, data: bytes) -> Iterator[None]:
-        again = encode(self.provider, drawn.again)
+        if not self._spellable(data):
+            return
+        other = self._chunks(encode(self.provider, drawn.again), cuts.WHOLE)
+        wire = Wire(data, self.provider.framing)
+        aligned = self._chunks(data, cuts.frame_aligned(wire))
         for probe in PROBES:
-            if not probe or not _fits(self.bench, probe) or not self._spellable(data):
+            if not probe or not _fits(self.bench, probe):
                 continue
-            if probe.startswith("growth") and self.streams > 1:
-                continue
-            aligned = self._chunks(data, cuts.frame_aligned(Wire(data, self.provider.framing)))
-            other = self._chunks(again, cuts.WHOLE) if probe in ("isolated", "resliced") else ()
-            case = self._case(aligned if not probe.startswith("growth") else (), "eof", probe, other)
-            self._goal(f"probe: {probe}")
-            self._count()
-            self._report(self.bench.deviations(case), lambda case=case: case, f"probe {probe}")  # type: ignore[misc]
-            yield
+            if probe.startswith("growth"):
+                if self.streams == 1:
+                    yield from self._probe(self._case((), "eof", probe))
+            elif probe == "isolated":
+                yield from self._probe(self._case(aligned, "eof", probe, other))
+                # State that leaks is the state in the middle of something: of a character, a line, a line end.
+                for offset in cuts.hostile(wire)[self.streams % 7 :: 7]:
+                    yield from self._probe(self._case(self._chunks(data, (offset,)), "eof", probe, other))
+            else:
+                yield from self._probe(self._case(aligned, "eof", probe, other if probe == "resliced" else ()))
+
+    def _probe(self, case: Case) -> Iterator[None]:
+        self._goal(f"probe: {case.probe}")
+        self._count()
+        self._report(self.bench.deviations(case), lambda: case, f"probe {case.probe}")
+        yield
 
     def _case(self, chunks: Sequence[Any], end: End, probe: str = "", other: Sequence[Any] = ()) -> Case:
         return Case(self.provider.name, tuple(chunks), self.takes, end, probe, tuple(other))

@@ -127,16 +127,21 @@ def _narrowed(offset: int, mine: bytes, theirs: bytes) -> tuple[int, int]:
 
 
 def _broken_rule(finding: Finding) -> Iterator[int]:
-    """The beginning of the event that breaks the rule; nothing if it is broken by what is not there."""
+    """The beginning of the event that breaks the rule, or the end if the rule is broken by what is not there."""
     case, rule = finding.case, finding.deviation.rule
     if rule is None:
         return
     breaches = read(case).judge(case.end).breaches
-    index = next((breach.index for breach in breaches if breach.rule == rule), -1)
+    index = next((breach.index for breach in breaches if breach.rule == rule), None)
+    if index is None:
+        return
     if not edits.is_wire(case):
-        yield from () if index < 0 else (index,)
+        yield index if index >= 0 else len(case.chunks)
+        return
+    if index < 0:
+        yield len(case.data)
         return
     frames = [lines for lines, _ in edits.frames(case)]
-    if 0 <= index < len(frames):
+    if index < len(frames):
         line = next(line for line in frames[index] if line.kind in ("data", "json"))
         yield from range(line.value, min(line.end, line.value + LONGEST))

@@ -165,18 +165,20 @@ def _block(text: str, name: str | None, style: Style) -> list[str]:
     """The lines of one event with the blank line that dispatches it."""
     if "\r" in text:
         raise ValueError("an SSE payload cannot hold a carriage return: readers take it for a line end")
-    lines = [_field("data", part, style.space) for part in text.split("\n")]
+    lines = [_field("data", part, style) for part in text.split("\n")]
     if name is not None:
         if "\r" in name or "\n" in name:
             raise ValueError(f"an SSE event name cannot hold a line end: {name!r}")
-        lines.insert(len(lines) if style.event_last else 0, _field("event", name, style.space))
+        lines.insert(len(lines) if style.event_last else 0, _field("event", name, style))
     lines.append("")
     return lines
 
 
-def _field(name: str, value: str, space: bool) -> str:
+def _field(name: str, value: str, style: Style) -> str:
+    if not value and style.bare_names:
+        return name
     # A value that itself begins with a space needs the optional one, for a reader takes the first away.
-    return f"{name}: {value}" if space or value.startswith(" ") else f"{name}:{value}"
+    return f"{name}: {value}" if style.space or value.startswith(" ") else f"{name}:{value}"
 
 
 def _with_inserts(block: Sequence[str], number: int, inserts: dict[int, list[str]]) -> list[str]:
