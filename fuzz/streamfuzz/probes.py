@@ -167,7 +167,7 @@ def growth(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviation
     if trace.ending == "hang":
         yield Deviation("bounded", "hung", what, None, f"still running after {driver.target.timeout:g} s")
         return
-    wrong = [d for d in faithful(Run(driver.target, reading, reading.judgement, last, "eof", trace))]
+    wrong = list(faithful(Run(driver.target, reading, reading.judgement, last, "eof", trace)))
     if wrong and not _short_is_wrong(driver, provider, make):
         got = wrong[0].got if wrong[0].kind == "refused" else None
         yield Deviation("bounded", "refused" if got else "lost", what, None, got)

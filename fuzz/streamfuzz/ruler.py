@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from streamfuzz_strategies import providers
@@ -38,6 +38,9 @@ CROWD = 10
 
 GIVEN = 3
 """Items shown of what a target gave out after one chunk."""
+
+MOMENTS = 6
+"""Moments told at which something came out, where chunks have no rows of their own."""
 
 TIDY = 24
 """How far back from the end of a full row a better place to break it is looked for."""
@@ -236,16 +239,26 @@ class _Pen:
             lines.append(self._told(_ended(trace, chunks, self.plain), gutter))
         return lines
 
-    def gave(self, trace: Trace | None, first: int, last: int, gutter: int) -> list[str]:
+    def gave(self, trace: Trace | None, first: int, last: int, gutter: int, when: str = "") -> list[str]:
         """What the target gave out after the chunks ``first`` to ``last``, counted from one."""
         if trace is None:
             return []
         items = [item for item, after in zip(trace.items, trace.after, strict=True) if first <= after <= last]
         told = _joined(items)
-        lines = [self._told(f"gave {_given(item, self.plain)}", gutter) for item in told[:GIVEN]]
+        lines = [self._told(f"{when}gave {_given(item, self.plain)}", gutter) for item in told[:GIVEN]]
         if len(told) > GIVEN:
-            lines.append(self._told(f"gave {len(told) - GIVEN} more", gutter))
+            lines.append(self._told(f"{when}gave {len(told) - GIVEN} more", gutter))
         return lines
+
+    def moments(self, trace: Trace | None, chunks: int, gutter: int) -> Iterator[str]:
+        """The same for chunks that have no rows of their own: the first few at which something came out."""
+        if trace is None:
+            return
+        after = sorted({number for number in trace.after if 0 < number <= chunks})
+        for number in after[:MOMENTS]:
+            yield from self.gave(trace, number, number, gutter, f"after chunk {number}: ")
+        if len(after) > MOMENTS:
+            yield self._told(f"and so on, up to chunk {after[-1]}", gutter)
 
     def _told(self, text: str, gutter: int) -> str:
         indent = " " * (gutter + 2) + self.glyphs.gave + " "
@@ -324,7 +337,10 @@ class _Wire:
                 last = row.chunk
             yield self._margin(row) + (self._text(row) if row.tokens else "(empty chunk)")
             yield from self._under(row)
-        yield from self.pen.gave(self.trace, last + 1, len(self.chunks), self.gutter)
+        if self.crowd:
+            yield from self.pen.moments(self.trace, len(self.chunks), self.gutter)
+        else:
+            yield from self.pen.gave(self.trace, last + 1, len(self.chunks), self.gutter)
         label = f"{'end':>{self.number}}  {len(self.data):>{self.offset}}  "
         yield from self.pen.end(self.gutter, label, len(self.data) in self.marks, len(self.chunks), self.trace)
 
@@ -362,27 +378,32 @@ class _Wire:
             if not self.marks.isdisjoint(range(token.start, token.stop)):
                 pointer = pointer.ljust(column) + "^" * size
             column += size
-        if pointer:
-            yield " " * self.gutter + _labelled(pointer, "here", self.room)
+        labels = [_labelled(pointer, "here", self.room)] if pointer else []
         if row.cut is not None:
-            yield " " * self.gutter + _labelled(" " * column + "^", f"cut {self.wire.place(row.cut)}", self.room)
+            labels.append(_labelled(" " * column + "^", f"cut {self.wire.place(row.cut)}", self.room))
+        yield from (" " * self.gutter + line for line in chain.from_iterable(labels))
 
 
 def _carried(tokens: list[_Token]) -> list[_Token]:
-    """Take off the end of a full row what reads better on the next: all behind its last comma or space."""
-    for back in range(1, min(TIDY, len(tokens) - 1)):
-        if tokens[-back].text in (",", " "):
-            return [tokens.pop() for _ in range(back - 1)][::-1]
+    """Take off the end of a full row what reads better on the next: all behind its last comma or colon."""
+    for places in (", ", ":{["):
+        for back in range(1, min(TIDY, len(tokens) - 1)):
+            if tokens[-back].text in places:
+                return [tokens.pop() for _ in range(back - 1)][::-1]
     return []
 
 
-def _labelled(pointer: str, label: str, room: int) -> str:
-    """A line of carets with its label behind it, or before it where the page ends."""
-    behind = f"{pointer} {label}"
-    carets = len(pointer) - len(pointer.lstrip(" "))
-    if len(behind) <= room or carets < len(label) + 1:
-        return behind
-    return f"{label:>{carets - 1}} {pointer.lstrip(' ')}"
+def _labelled(pointer: str, label: str, room: int) -> Iterator[str]:
+    """Carets with their label: behind them, before them where the page ends, or below them."""
+    carets = pointer.lstrip(" ")
+    before = len(pointer) - len(carets) - 1
+    if len(pointer) + 1 + len(label) <= room:
+        yield f"{pointer} {label}"
+    elif len(label) <= before:
+        yield f"{label:>{before}} {carets}"
+    else:
+        yield pointer
+        yield from (f"{part:>{room}}" for part in broken(label, room))
 
 
 def _item(item: Any, plain: bool) -> str:

@@ -74,6 +74,8 @@ def _restyle(provider: Provider, stream: Stream, name: str) -> Stream:
 
 def _add_member(provider: Provider, stream: Stream, index: int) -> Stream:
     event = stream.events[index]
+    if not isinstance(event.data, dict):
+        return stream
     return _edit(stream, index, index + 1, Event({**event.data, "x_unknown": {"text": "[DONE]"}}, event.name))
 
 

@@ -61,7 +61,10 @@ def stream(source: Iterable[bytes]) -> Iterator[Delta]:
 
 
 def state(events: Iterable[Event]) -> dict[str, Any] | Incomplete:
-    """Feed every event to the function that accumulates a message; pings never get that far in the SDK."""
+    """Feed events to the function that accumulates a message, as the helper that owns it does.
+
+    Pings, errors, and what comes before the start of the message never get that far in the SDK.
+    """
     message: Any = None
     buffers: dict[int, bytes] = {}
     for event in events:
@@ -70,7 +73,8 @@ def state(events: Iterable[Event]) -> dict[str, Any] | Incomplete:
             continue
         if kind == "error":
             raise anthropic.APIStatusError(str(event.data), response=_ok(), body=event.data)
-        message = accumulate_event(event=event.data, current_snapshot=message, json_bufs=buffers)
+        if message is not None or kind == "message_start":
+            message = accumulate_event(event=event.data, current_snapshot=message, json_bufs=buffers)
     return Incomplete({}) if message is None else view(message)
 
 

@@ -282,6 +282,52 @@ def test_a_stream_without_one_of_its_features_is_lawful(stream: Stream) -> None:
         assert {**before, "parts": None} == {**after, "parts": None}
 
 
+@some
+@given(streams("openai-responses"), st.data())
+def test_numbers_can_be_mended_after_events_were_taken_out_put_in_or_moved(stream: Stream, data: st.DataObject) -> None:
+    assert PROVIDER.renumber is not None
+    kept = [event for event in stream.events if data.draw(st.booleans())]
+    edited = data.draw(st.permutations([*kept, *kept[:2], *PROVIDER.noise]))
+    mended = PROVIDER.renumber(edited)
+    assert [rule for rule, _ in breaches(PROVIDER, mended) if ".sequence." in rule] == []
+    assert PROVIDER.renumber(mended) == mended
+    for before, after in zip(edited, mended, strict=True):
+        assert after == Event({**before.data, **after.data}, before.name)
+        assert before.data.keys() == after.data.keys()
+        assert {**before.data, "sequence_number": None} == {**after.data, "sequence_number": None} or (
+            before == after in PROVIDER.noise
+        )
+
+
+@pytest.mark.parametrize("data", [None, [], Raw("x"), {}, {"sequence_number": None}, {"sequence_number": -1}])
+def test_what_has_no_number_is_given_none(data: Any) -> None:
+    assert PROVIDER.renumber is not None
+    numbered = Event({"type": "x", "sequence_number": 9})
+    assert PROVIDER.renumber([Event(data), numbered]) == (
+        Event(data),
+        Event({"type": "x", "sequence_number": 0}),
+    )
+
+
+@pytest.mark.parametrize("kind", ["response.in_progress", "response.output_text.annotation.added"])
+def test_without_all_events_of_a_kind_and_numbered_anew_a_stream_is_lawful(kind: str) -> None:
+    assert PROVIDER.renumber is not None
+    streamed: list[Stream] = []
+
+    @settings(deadline=None, max_examples=100, database=None, derandomize=True)
+    @given(streams("openai-responses"))
+    def collect(stream: Stream) -> None:
+        if kind in map(PROVIDER.kind, stream.events):
+            streamed.append(stream)
+
+    collect()
+    assert streamed
+    for stream in streamed:
+        without = [event for event in stream.events if PROVIDER.kind(event) != kind]
+        assert musts(without)
+        assert breaches(PROVIDER, PROVIDER.renumber(without)) == []
+
+
 def test_failures_are_errors_that_fit_their_schema() -> None:
     for failure in PROVIDER.failures:
         assert PROVIDER.error(failure) == "the server had an error"

@@ -1,0 +1,346 @@
+"""The ruler shows every byte, every cut and every mark, and nothing that could drive a terminal."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamfuzz import ruler
+from streamfuzz.case import Case
+from streamfuzz.target import Delta, Final, Release, Snapshot
+from streamfuzz.trace import Failure, Trace
+from streamfuzz_strategies.stream import Event, Frame, Raw
+
+# No backslash, caret or mark of a cut: with those the text could not be read back.
+READABLE = st.text("ab, :\n\r\té你😀\u0301\u2028\x1b\x00א\x85", max_size=60).map(str.encode)
+ANYTHING = st.binary(max_size=80)
+
+
+@st.composite
+def cases(draw, data=ANYTHING, most=ruler.CROWD):
+    whole = draw(data)
+    cuts = sorted(draw(st.lists(st.integers(0, len(whole)), max_size=most - 1)))
+    chunks = tuple(whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True))
+    return Case("sse", chunks, end=draw(st.sampled_from(("eof", "reset"))))
+
+
+def read_back(lines):
+    """The bytes that an unabridged drawing shows."""
+    gutter = re.match(r" *chunk +byte", lines[0]).end() + 2
+    rows = [line[gutter:] for line in lines[1:-1] if "^" not in line]
+    text = "".join(row for row in rows if row not in ("(empty chunk)", "(no bytes)")).replace("┃", "")
+    spelled = {r"\n": b"\n", r"\r": b"\r", r"\t": b"\t"}
+
+    def piece(match):
+        escape = match[0]
+        if escape in spelled:
+            return spelled[escape]
+        if escape.startswith(r"\x"):
+            return bytes.fromhex(escape[2:])
+        return chr(int(escape[3:-1], 16)).encode() if escape.startswith(r"\u") else escape.encode()
+
+    found = re.finditer(r"\\x[0-9A-F]{2}|\\u\{[0-9A-F]+\}|\\[nrt]|.", text)
+    return b"".join(map(piece, found))
+
+
+def sse(*chunks, end="eof"):
+    return Case("sse", tuple(c.encode() if isinstance(c, str) else c for c in chunks), end=end)
+
+
+def trace(items=(), after=(), ending="complete", result=None, failure=None, taken=2):
+    return Trace(tuple(items), tuple(after), ending, result, failure, taken, True, 0.0)
+
+
+@given(cases(READABLE), st.booleans())
+@settings(deadline=None, max_examples=200)
+def test_all_bytes_can_be_read_back(case, ascii):
+    # Names of places hold the caret that keeps them out, but may come to stand on a line below it.
+    assert read_back(ruler.draw(case, width=200, ascii=ascii)) == case.data or "|" in str(case.data)
+
+
+@given(cases(most=30), st.booleans(), st.integers(40, 120), st.lists(st.integers(0, 80)))
+@settings(deadline=None, max_examples=200)
+def test_nothing_in_a_drawing_can_drive_a_terminal(case, ascii, width, marks):
+    lines = ruler.draw(case, width=width, ascii=ascii, marks=marks)
+    assert all(line.isprintable() for line in lines)
+    assert all(line.isascii() for line in lines) or not ascii
+    assert max(map(len, lines)) <= width
+
+
+@given(cases(most=ruler.CROWD))
+@settings(deadline=None, max_examples=200)
+def test_each_chunk_is_numbered_and_has_its_offset(case):
+    lines = ruler.draw(case, width=200)
+    found = [tuple(map(int, match.groups())) for line in lines if (match := re.match(r" +(\d+) +(\d+)  ", line))]
+    starts = [sum(map(len, case.chunks[:n])) for n in range(len(case.chunks))]
+    assert found == [(n + 1, start) for n, start in enumerate(starts)] or not case.data
+
+
+@given(st.binary(min_size=1500, max_size=3000), st.data())
+@settings(deadline=None, max_examples=40)
+def test_a_long_case_is_short_but_keeps_what_stands_near_cuts_and_marks(data, draws):
+    data = bytes(65 + byte % 26 for byte in data)
+    cut, mark = (draws.draw(st.integers(100, len(data) - 100)) for _ in range(2))
+    lines = ruler.draw(Case("sse", (data[:cut], data[cut:])), marks=(mark,))
+    text = "".join(line[13:] for line in lines if "^" not in line)
+    assert len(lines) <= 34
+    for offset in (20, cut, mark, len(data) - 20):
+        near = data[offset - 20 : offset + 20].decode()
+        assert near in text.replace("┃", "")
+
+
+@given(st.binary(min_size=1500, max_size=3000))
+@settings(deadline=None, max_examples=40)
+def test_what_is_left_out_is_counted(data):
+    data = bytes(65 + byte % 26 for byte in data)
+    text = "".join(line[13:] for line in ruler.draw(Case("sse", (data,)))[1:-1])
+    gap = re.search(r"… (\d+) bytes …", text)
+    assert len(text.replace(gap[0], "").replace("┃", "")) + int(gap[1]) == len(data)
+
+
+def test_a_cut_inside_a_character_is_shown_and_named():
+    assert ruler.draw(sse(b"data: \xe4", b"\xbd\xa0\n\n")) == [
+        "chunk  byte",
+        "    1     0  data: \\xE4┃",
+        "                       ^ cut inside a 3-byte character",
+        "    2     7  \\xBD\\xA0\\n",
+        "             \\n",
+        "  end    11  end of stream",
+    ]
+
+
+def test_there_is_a_drawing_in_ascii():
+    assert ruler.draw(sse("data: é┃\n", "\n"), ascii=True)[:3] == [
+        "chunk  byte",
+        "    1     0  data: \\u{E9}\\u{2503}\\n",
+        "                                 ^ cut between the two line ends of a blank line",
+    ]
+    assert ruler.draw(sse("da", "ta"), ascii=True)[1] == "    1     0  da|"
+
+
+def test_a_cut_between_cr_and_lf_is_shown():
+    lines = ruler.draw(sse("data: a\r", "\n\r\n"))
+    assert lines[1:5] == [
+        "    1     0  data: a\\r┃",
+        "                      ^ cut inside CRLF",
+        "    2     8  \\n",
+        "             \\r\\n",
+    ]
+
+
+def test_an_empty_chunk_and_a_reset_are_named():
+    assert ruler.draw(sse("data: a\n\n", "", end="reset"))[-2:] == [
+        "    2     9  (empty chunk)",
+        "  end     9  connection reset",
+    ]
+
+
+def test_a_stream_without_bytes_is_named():
+    assert ruler.draw(Case("sse", ())) == ["chunk  byte", "             (no bytes)", "  end     0  end of stream"]
+
+
+def test_a_stream_that_ends_within_a_line_shows_it():
+    assert ruler.draw(sse("data: a"))[1] == "    1     0  data: a┃"
+
+
+def test_a_raw_line_separator_does_not_look_like_its_json_escape():
+    rows = ruler.draw(sse('data: "\u2028\\u2028"\n\n'))
+    assert rows[1] == '    1     0  data: "\\u{2028}\\u2028"\\n'
+
+
+def test_half_a_surrogate_pair_in_text_is_one_character():
+    rows = ruler.draw(Case("sse", ("data: \ud83d",), "text"))
+    assert rows[1] == "    1     0  data: \\u{D83D}┃"
+
+
+def test_marks_point_at_bytes_and_at_the_end():
+    assert ruler.draw(sse("data:你\n\n"), marks=(5, 10)) == [
+        "chunk  byte",
+        "    1     0  data:你\\n",
+        "                  ^^ here",
+        "             \\n",
+        "  end    10  end of stream",
+        "             ^ here",
+    ]
+
+
+def test_a_label_stands_before_its_caret_where_the_page_ends():
+    lines = ruler.draw(sse("data: " + "a" * 40, "a\n\n"), width=60)
+    assert lines[2].endswith("cut inside a text value ^")
+    assert lines[2].index("^") == lines[1].index("┃")
+
+
+def test_a_label_stands_below_its_caret_where_neither_side_has_room():
+    lines = ruler.draw(sse("data: a\n", "\n"), width=50)
+    assert lines[2:5] == [
+        "                      ^",
+        " " * 13 + "cut between the two line ends of a bl",
+        " " * 42 + "ank line",
+    ]
+
+
+def test_long_rows_break_behind_a_comma():
+    lines = ruler.draw(sse('data: {"aaaaaaaaaaaaaaaaa":1,"bbbbbbbbbbbbbbb":2}\n\n'), width=50)
+    assert lines[1].endswith('"aaaaaaaaaaaaaaaaa":1,')
+    assert lines[2].strip() == '"bbbbbbbbbbbbbbb":2}\\n'
+
+
+def test_whole_lines_are_left_out_where_there_are_lines():
+    lines = ruler.draw(sse("".join(f"data: {n:>50}\n\n" for n in range(60))))
+    assert "             … 3192 bytes …" in lines
+    assert all(row.endswith(("\\n", "…")) for row in lines[1:-1])
+
+
+def test_many_even_chunks_are_counted():
+    lines = ruler.draw(sse(*"data: aé\n\n".encode().hex(" ").split()[:0], *(bytes([b]) for b in b"data: abcde\n\n")))
+    assert lines[:3] == [
+        "chunk  byte",
+        "             (13 chunks of 1 byte each)",
+        "    1     0  data: abcde\\n",
+    ]
+
+
+def test_many_uneven_chunks_are_marked_in_the_line():
+    lines = ruler.draw(sse(*"abcdefghi", "", "jk\n\n"))
+    assert lines[1:3] == [
+        "             (11 chunks, 1 of them empty; ┃ stands where one ends)",
+        "    1     0  a┃b┃c┃d┃e┃f┃g┃h┃i┃jk\\n",
+    ]
+
+
+def test_frames_are_drawn_one_a_line():
+    case = Case("sse", (Frame('{"a":"\u2028"}'), Frame("x", "ping", "7", 5)), "frames")
+    assert (
+        ruler.draw(case, marks=(1,))
+        == [
+            " frame",
+            '     1  {"data":"{\\"a\\":\\"\\u2028\\"}"}',
+            '     2  {"event":"ping","data":"x","id":"7","retry":5}',
+            "        ^ here",
+            "   end  end of stream",
+        ]
+        or ruler.draw(case)[0].strip() == "frame"
+    )
+
+
+def test_events_are_drawn_one_a_line_with_their_names():
+    case = Case("anthropic", (Event({"type": "ping"}, "ping"), Event(Raw("[DONE]"))), "events", end="reset")
+    assert [line.strip() for line in ruler.draw(case)] == [
+        "event",
+        '1  ping {"type":"ping"}',
+        "2  [DONE]",
+        "end  connection reset",
+    ]
+
+
+def test_many_events_are_left_out_in_the_middle_but_not_near_a_mark():
+    case = Case("ndjson", tuple(Event(n) for n in range(100)), "events")
+    lines = [line.strip() for line in ruler.draw(case, marks=(50,))]
+    assert "51  50" in lines
+    assert "… 37 events …" in lines
+    assert len(lines) <= 34
+
+
+def test_a_long_event_loses_its_middle():
+    case = Case("ndjson", (Event({"a": "x" * 9000}),), "events")
+    lines = ruler.draw(case)
+    assert any(" … " in line for line in lines)
+    assert len(lines) <= 34
+
+
+def test_a_case_without_events_says_so():
+    assert "(no events)" in [line.strip() for line in ruler.draw(Case("ndjson", (), "events"))]
+
+
+def test_what_the_target_gave_is_told_after_each_chunk():
+    items = (Delta("a"), Delta("b"), Release({"name": "f"}), Snapshot({"text": "ab"}), Final({"text": "ab"}))
+    did = trace(items, (1, 1, 2, 3, 3), result={"text": "ab"})
+    lines = ruler.draw(sse("data: a\n\n", "data: b\n\n"), trace=did)
+    assert lines[1:] == [
+        "    1     0  data: a\\n",
+        "             \\n",
+        "                ^ cut between frames",
+        "               → gave text 'ab'",
+        "    2     9  data: b\\n",
+        "             \\n",
+        '               → gave a tool call to act on: {"name":"f"}',
+        "  end    18  end of stream",
+        '               → gave the whole so far: {"text":"ab"}',
+        '               → gave the final message: {"text":"ab"}',
+        '               → ended as complete: {"text":"ab"}',
+    ]
+
+
+def test_what_the_target_gave_of_events_is_told_after_each():
+    did = trace(({"a": 1}, {"b": 2}), (1, 2))
+    lines = [
+        line.strip() for line in ruler.draw(Case("ndjson", (Event({"a": 1}), Event({"b": 2})), "events"), trace=did)
+    ]
+    assert lines[1:5] == ['1  {"a":1}', '→ gave {"a":1}', '2  {"b":2}', '→ gave {"b":2}']
+
+
+def test_many_items_after_one_chunk_are_counted():
+    did = trace([{"data": str(n)} for n in range(7)], [1] * 7)
+    assert "               → gave 4 more" in ruler.draw(sse("data: a\n\n"), trace=did)
+
+
+def test_what_is_given_among_many_chunks_is_told_with_its_moment():
+    did = trace([{"data": str(n)} for n in range(9)], range(3, 12))
+    lines = [line.strip() for line in ruler.draw(sse(*"data: abcdef"), trace=did)]
+    assert '→ after chunk 3: gave {"data":"0"}' in lines
+    assert "→ and so on, up to chunk 11" in lines
+
+
+@pytest.mark.parametrize(
+    ("did", "told"),
+    [
+        (trace(ending="incomplete"), "ended as incomplete"),
+        (trace(ending="hang", taken=1), "did not end, after 1 of 2 chunks"),
+        (
+            trace(ending="error", failure=Failure("Oops", "\x1b[2J", "", True, False), taken=1),
+            "ended with Oops, after 1 of 2 chunks: \\x1B[2J",
+        ),
+        (trace(items=[Delta("\x1b")], after=[3]), "ended as complete"),
+    ],
+)
+def test_how_the_target_ended_is_told(did, told):
+    lines = ruler.draw(sse("data: a\n\n", "data: b\n\n"), trace=did)
+    assert lines[-1].strip() == f"→ {told}"
+    assert all(line.isprintable() for line in lines)
+
+
+def test_a_probe_says_what_is_done_and_shows_both_streams():
+    case = Case("sse", (b"data: a\n\n",), probe="isolated", other=(b"data: b\n\n",))
+    lines = ruler.draw(case)
+    assert lines[0].startswith("Two streams: ")
+    assert lines.index("first stream:") < lines.index("second stream:")
+    assert "    1     0  data: b\\n" in lines[lines.index("second stream:") :]
+
+
+def test_a_probe_of_one_stream_shows_it():
+    assert "    1     0  data: a\\n" in ruler.draw(Case("sse", (b"data: a\n\n",), probe="released"))
+
+
+def test_a_probe_that_makes_its_own_streams_has_no_ruler():
+    assert len(ruler.draw(Case("sse", (), probe="growth-long"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain é 你", "plain é 你"),
+        ("\x1b]0;title\x07", "\\x1B]0;title\\x07"),
+        ("a\nb\tc\r", "a\\nb\\tc\\r"),
+        ("\u202egnp.exe", "\\u{202E}gnp.exe"),
+        ("\ud800", "\\u{D800}"),
+    ],
+)
+def test_text_is_made_printable(text, shown):
+    assert ruler.printable(text) == shown
+
+
+def test_text_is_made_ascii():
+    assert ruler.printable("é", plain=True) == "\\u{E9}"
