@@ -12,6 +12,9 @@ from collections.abc import Iterator
 
 from streamfuzz_strategies.reply import Json
 
+TIDY = 24
+"""How far back from the end of a full row a better place to break it is looked for."""
+
 SPELLED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 """The escapes that everyone knows."""
 
@@ -71,13 +74,15 @@ def crop(text: str, room: int, gap: str) -> str:
 
 
 def broken(text: str, room: int) -> Iterator[str]:
-    """Text on rows of so many cells."""
+    """Text on rows of so many cells, each broken behind a comma or space if there is one near its end."""
     row, width = "", 0
     for character in text:
         size = cells(character)
-        if width + size > room:
-            yield row
-            row, width = "", 0
+        while width + size > room:
+            tidy = max(row.rfind(place, max(0, len(row) - TIDY)) for place in ", ") + 1
+            yield row[: tidy or None]
+            row = row[tidy:] if tidy else ""
+            width = cells(row)
         row += character
         width += size
     yield row

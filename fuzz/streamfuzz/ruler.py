@@ -18,7 +18,7 @@ from streamfuzz_strategies.stream import Event, Frame, Raw
 from streamfuzz_strategies.wire import Wire
 
 from .case import Case
-from .legible import SPELLED, broken, cells, compact, crop, printable, standing
+from .legible import SPELLED, TIDY, broken, cells, compact, crop, printable, standing
 from .target import Delta, Final, Release, Snapshot
 from .trace import Trace
 
@@ -41,9 +41,6 @@ GIVEN = 3
 
 MOMENTS = 6
 """Moments told at which something came out, where chunks have no rows of their own."""
-
-TIDY = 24
-"""How far back from the end of a full row a better place to break it is looked for."""
 
 NARROWEST = 24
 """Columns that the bytes get however narrow the page."""
@@ -147,8 +144,10 @@ def _without_stretches(tokens: Sequence[_Token], keep: Sequence[int], context: i
         if last < 0 or last - first < WORTH:
             continue
         lines = [n for n in range(first, last + 1) if tokens[n - 1].ends]
-        if lines and lines[-1] - lines[0] >= max(WORTH, (last - first) // 2):
-            first, last = lines[0], lines[-1]
+        frames = [n for n in lines if n > 1 and tokens[n - 2].ends]
+        for places in (lines, frames):
+            if places and places[-1] - places[0] >= max(WORTH, (last - first) // 2):
+                first, last = places[0], places[-1]
         start, stop = tokens[first].start, tokens[last].start
         made += tokens[position:first]
         made.append(_Token(start, stop, f"{gap} {stop - start} bytes {gap}", ends=tokens[last - 1].ends))
@@ -350,7 +349,8 @@ class _Wire:
             size = len(self.chunks[0])
             return f"({count} chunks of {size} {'byte' if size == 1 else 'bytes'} each)"
         empty = sum(1 for chunk in self.chunks if not chunk)
-        return f"({count} chunks, {empty} of them empty; {self.pen.glyphs.cut} stands where one ends)"
+        and_empty = f", {empty} of them empty" if empty else ""
+        return f"({count} chunks{and_empty}; {self.pen.glyphs.cut} stands where one ends)"
 
     def _margin(self, row: _Row) -> str:
         chunk = offset = ""
@@ -406,16 +406,14 @@ def _labelled(pointer: str, label: str, room: int) -> Iterator[str]:
         yield from (f"{part:>{room}}" for part in broken(label, room))
 
 
-def _item(item: Any, plain: bool) -> str:
+def _item(item: Frame | Event, plain: bool) -> str:
     """A frame or an event as compact JSON, without what it does not say."""
     if isinstance(item, Frame):
         silent = Frame("")
         said = {name: getattr(item, name) for name in ("event", "data", "id", "retry")}
         return compact({n: v for n, v in said.items() if n == "data" or v != getattr(silent, n)}, plain)
-    if isinstance(item, Event):
-        name = f"{item.name} " if item.name is not None else ""
-        return name + (item.data.text if isinstance(item.data, Raw) else compact(item.data, plain))
-    return compact(item, plain)
+    name = f"{item.name} " if item.name is not None else ""
+    return name + (item.data.text if isinstance(item.data, Raw) else compact(item.data, plain))
 
 
 def _joined(items: Iterable[Any]) -> list[Any]:

@@ -42,6 +42,7 @@ _CHANGES: Mapping[str, Changes] = {
         "field names without a colon": {"bare_names": True},
         "data over several lines": {"fold": True, "indent": 0},
         "pretty JSON over several lines": {"fold": True, "indent": 2, "separators": (",", ": ")},
+        "CRLF line ends and data over several lines": {"eols": ("\r\n",), "fold": True, "indent": 0},
         "event name after the data": {"event_last": True},
         **_JSON_CHANGES,
     },

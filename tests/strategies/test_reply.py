@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -116,7 +117,7 @@ def test_what_is_joined_has_no_empty_text_and_no_equal_neighbours(made: tuple[Pa
     assert Text("") not in joined
     assert Refusal("") not in joined
     assert Reasoning("") not in joined
-    for one, other in zip(joined, joined[1:], strict=False):
+    for one, other in pairwise(joined):
         assert not (isinstance(one, Text | Refusal) and type(one) is type(other))
 
 

@@ -132,10 +132,18 @@ class CutsEscapes(JsonText):
 class DecodesPieces(JsonText):
     """The escapes in each chunk are decoded when the chunk has been read."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.decoded: list[str] = []
+
     def chunk_end(self) -> None:
         if self.kind == "string" and not self.escaped:
-            piece = "".join(self.token).removeprefix('"')
-            self.token = ['"', json.dumps(strict_json(f'"{piece}"'), ensure_ascii=False)[1:-1]]
+            self.decoded.append(self.text_of("".join(self.token) + '"'))
+            self.token = ['"']
+
+    def end_string(self, text: str) -> None:
+        super().end_string("".join([*self.decoded, text]))
+        self.decoded.clear()
 
 
 class HalvesPairs(JsonText):

@@ -113,21 +113,24 @@ class AddsTotals(Anthropic):
             self.usage["output"] = before + usage["output_tokens"]
 
 
-class MergedThinking(Anthropic):
-    """Shows the thinking as a list of details, one for each block."""
+class DetailPerBlock(Anthropic):
+    """Shows text and thinking as a list of details as well, one for each block."""
 
     def details(self) -> list[str]:
-        return ["".join(block.pieces) for block in self.blocks if block.kind == "thinking"]
+        return ["".join(block.pieces) for block in self.spoken()]
+
+    def spoken(self) -> list[Block]:
+        return [block for block in self.blocks if block.kind in ("text", "thinking")]
 
     def message(self) -> Message:
-        return super().message() | {"reasoning_details": self.details()}
+        return super().message() | {"details": self.details()}
 
 
-class ThinkingByDelta(MergedThinking):
-    """The same list with one entry for each delta, so it tells how the thinking was cut."""
+class DetailPerDelta(DetailPerBlock):
+    """The same list with one entry for each delta, so it tells how the blocks were cut."""
 
     def details(self) -> list[str]:
-        return [piece for block in self.blocks if block.kind == "thinking" for piece in block.pieces if piece]
+        return [piece for block in self.spoken() for piece in block.pieces if piece]
 
 
 class LosesFirst(Ollama):
@@ -284,11 +287,11 @@ PAIRS = (
     _pair(
         "detail-per-delta",
         "https://github.com/OpenRouterTeam/ai-sdk-provider/pull/520",
-        "makes an entry of every thinking delta, so that the result depends on how it was cut",
+        "makes an entry of every delta, so that the result depends on how a block was cut",
         "anthropic",
         oracle="resliced",
-        faulty=reading(ThinkingByDelta),
-        repaired=reading(MergedThinking),
+        faulty=reading(DetailPerDelta),
+        repaired=reading(DetailPerBlock),
         trigger=sse(message_start(), *block(0, "thinking", "a", "b"), *message_end()),
     ),
     _pair(

@@ -105,7 +105,7 @@ EXPECTED: dict[str, Any] = {
     "new-block-refused": {"text": "", "finish": "end_turn"},
     "block-index-unread": "out of order",
     "totals-added": {"usage": {"input": 3, "output": 15}},
-    "detail-per-delta": {"reasoning": "ab", "reasoning_details": ["ab"]},
+    "detail-per-delta": {"reasoning": "ab", "details": ["ab"]},
     "whole-without-thinking": {"reasoning": "a", "text": ""},
     "first-record-lost": {"text": "a", "finish": "stop"},
     "thinking-or-content": {"text": "a", "reasoning": "b"},

@@ -153,20 +153,25 @@ class Console:
         if expected is None or got is None or max(len(repr(expected)), len(repr(got))) <= QUOTED:
             return
         texts = [value if isinstance(value, str) else _json(value) for value in (expected, got)]
+        dots = self._gap.strip()
         room = self.terminal.width - 20
-        same = next((n for n, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0)
-        start = max(0, same - room // 3) if same > room // 2 else 0
+        shown = room - 2 * len(dots)
+        shorter = min(map(len, texts))
+        same = next((n for n in range(shorter) if texts[0][n] != texts[1][n]), shorter)
+        start = same - shown // 3 if same > shown // 2 else 0
         for name, text in zip(("should be", "is"), texts, strict=True):
-            shown = self._safe(text[start : start + room])
-            dots = self._gap.strip()
-            before, after = (dots if start else ""), (dots if len(text) > start + room else "")
-            yield f"{name:<9}  {crop(before + shown + after, room, self._gap)}"
+            part = (dots if start else "") + self._safe(text[start : start + shown])
+            yield f"{name:<9}  {crop(part + (dots if len(text) > start + shown else ''), room, self._gap)}"
 
     def _covered(self, result: Result) -> None:
         reached = sum(1 for count in result.goals.values() if count)
         in_all = reached + len(result.unreached)
         if not result.cases:
             self._wrapped((("Nothing was judged: the search ended before its first case.", "bold yellow"),))
+        elif not result.findings and in_all and not reached:
+            cases = _plural(result.cases, "case")
+            text = f"{result.target}: next to nothing was tried in {cases}: give the search more time."
+            self._wrapped(((self._safe(text), "bold yellow"),))
         elif not result.findings:
             found = f"{result.target}: nothing found in {_plural(result.cases, 'case')}, {reached} of {in_all} goals."
             self._wrapped(((self._safe(found), "bold green"),))
@@ -179,7 +184,7 @@ class Console:
         self._fact("Streams", f"of {result.provider}, seed {result.seed}")
         self._fact("Goals", f"{reached} of {in_all} reached")
         if result.unreached:
-            self._fact("Unmet", ", ".join(result.unreached))
+            self._fact("Unmet", ", ".join(result.unreached) if reached else "all of them")
         for known in result.gone:
             text = f"{known.signature} was known ({known.reason}) and did not occur: take it off the list"
             self._fact("Gone", text, "yellow")
@@ -214,10 +219,12 @@ class Console:
 
 
 def progress_line(progress: Progress) -> str:
-    """How far a search is, in one line."""
-    rate = progress.cases / progress.seconds if progress.seconds else 0.0
+    """How far a search is, in one line.  Only searching judges cases, so later stages have no rate."""
+    rate = ""
+    if progress.stage == "searching" and progress.seconds:
+        rate = f"{progress.cases / progress.seconds:,.0f}/s  "
     return (
-        f"{progress.stage}  {progress.seconds:.0f} s  {_plural(progress.cases, 'case')}  {rate:,.0f}/s  "
+        f"{progress.stage}  {progress.seconds:.0f} s  {_plural(progress.cases, 'case')}  {rate}"
         f"{_plural(progress.findings, 'finding')}  goals {progress.goals} of {progress.goals_in_all}"
     )
 

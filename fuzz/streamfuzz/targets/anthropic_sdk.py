@@ -6,7 +6,7 @@ https://github.com/anthropics/anthropic-sdk-python, "Streaming responses" and ``
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -14,7 +14,6 @@ import anthropic
 import httpx2
 from anthropic._streaming import ServerSentEvent, SSEDecoder
 from anthropic.lib.streaming._messages import accumulate_event
-from anthropic.types import RawMessageStreamEvent
 
 from streamfuzz_strategies.stream import Event
 
@@ -44,12 +43,13 @@ def frames(source: Iterable[bytes]) -> Iterator[ServerSentEvent]:
     return SSEDecoder().iter_bytes(iter(source))
 
 
-def create(source: Iterable[bytes]) -> Iterator[RawMessageStreamEvent]:
+def create(source: Iterable[bytes]) -> Iterator[Any]:
     """Iterate over ``messages.create(stream=True)``."""
-    yield from _serve(source).messages.create(model="m", max_tokens=1, messages=[], stream=True)
+    with _serve(source).messages.create(model="m", max_tokens=1, messages=[], stream=True) as events:
+        yield from map(_plain, events)
 
 
-def stream(source: Iterable[bytes]) -> Iterator[Delta]:
+def stream(source: Iterable[bytes]) -> Generator[Delta, None, dict[str, Any]]:
     """Read ``messages.stream()`` to its end and take the final message."""
     with _serve(source).messages.stream(model="m", max_tokens=1, messages=[]) as events:
         for event in events:
@@ -68,13 +68,14 @@ def state(events: Iterable[Event]) -> dict[str, Any] | Incomplete:
     message: Any = None
     buffers: dict[int, bytes] = {}
     for event in events:
-        kind = event.data.get("type") if isinstance(event.data, Mapping) else None
+        data: Any = event.data
+        kind = data.get("type") if isinstance(data, Mapping) else None
         if kind == "ping":
             continue
         if kind == "error":
-            raise anthropic.APIStatusError(str(event.data), response=_ok(), body=event.data)
+            raise anthropic.APIStatusError(str(data), response=_ok(), body=data)
         if message is not None or kind == "message_start":
-            message = accumulate_event(event=event.data, current_snapshot=message, json_bufs=buffers)
+            message = accumulate_event(event=data, current_snapshot=message, json_bufs=buffers)
     return Incomplete({}) if message is None else view(message)
 
 
@@ -113,6 +114,11 @@ def view(message: Any) -> dict[str, Any]:
         "model": _attribute(message, "model"),
         "usage": None if usage is None else counts,
     }
+
+
+def _plain(event: Any) -> Any:
+    """The JSON of an event; the SDK's own way, which otherwise warns of every value that it did not expect."""
+    return event.to_dict(warnings=False) if hasattr(event, "to_dict") else event
 
 
 def _attribute(holder: Any, name: str) -> Any:

@@ -20,7 +20,7 @@ def response(http: Any, source: Iterable[bytes], content_type: str, request: Any
     resets the connection; closing the response closes the source.
     """
 
-    class Body(http.SyncByteStream):  # type: ignore[name-defined,misc]
+    class Body(http.SyncByteStream):  # type: ignore[misc]
         def __iter__(self) -> Iterator[bytes]:
             try:
                 yield from source
@@ -49,16 +49,15 @@ class Server:
     def __init__(self, http: Any, content_type: str) -> None:
         self._http = http
         self._content_type = content_type
-        self._source: Iterable[bytes] = ()
+        self._next: tuple[Iterable[bytes], str] = ((), content_type)
 
     def serve(self, source: Iterable[bytes], content_type: str | None = None) -> None:
         """Say what the next request is answered with."""
-        self._source = source
-        self._next_type = content_type or self._content_type
+        self._next = (source, content_type or self._content_type)
 
     def handle_request(self, request: Any) -> Any:
         """Answer; the name is the one that both libraries call."""
-        return response(self._http, self._source, self._next_type, request)
+        return response(self._http, *self._next, request)
 
     def close(self) -> None:
         """Called by the client when it is closed; there is nothing to release."""

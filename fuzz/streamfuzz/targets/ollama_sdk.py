@@ -1,6 +1,7 @@
 """The Ollama client for Python, ``chat(stream=True)``.  https://github.com/ollama/ollama-python, "Streaming".
 
-The client does not accumulate: its user appends the pieces, as the client's documentation shows.
+The client does not accumulate: its user appends the pieces until one says that it is the last.  What a user
+does with records after that is no doing of the client's, so nothing is read there.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ def _client() -> tuple[Server, ollama.Client]:
 
 
 def chat(source: Iterable[bytes]) -> Generator[Delta, None, dict[str, Any]]:
-    """Append what the records bring, over the whole stream."""
+    """Append what the records bring, up to the last."""
     server, client = _client()
     server.serve(source)
     texts: list[str] = []
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []
-    last: ollama.ChatResponse | None = None
-    for last in client.chat(model="m", messages=[], stream=True):
-        message = last.message
+    model: str | None = None
+    finish: str | None = None
+    usage: dict[str, int | None] | None = None
+    for record in client.chat(model="m", messages=[], stream=True):
+        message, model = record.message, model or record.model
         if message.thinking:
             thoughts.append(message.thinking)
             yield Delta(message.thinking, "reasoning")
@@ -41,13 +44,17 @@ def chat(source: Iterable[bytes]) -> Generator[Delta, None, dict[str, Any]]:
             yield Delta(message.content)
         for call in message.tool_calls or ():
             calls.append({"name": call.function.name, "arguments": dict(call.function.arguments)})
+        if record.done:
+            finish = record.done_reason
+            usage = {"input": record.prompt_eval_count, "output": record.eval_count}
+            break
     return {
         "text": "".join(texts),
         "reasoning": "".join(thoughts),
         "tool_calls": calls,
-        "finish": last.done_reason if last is not None and last.done else None,
-        "model": None if last is None else last.model,
-        "usage": None if last is None else {"input": last.prompt_eval_count, "output": last.eval_count},
+        "finish": finish,
+        "model": model,
+        "usage": usage,
     }
 
 

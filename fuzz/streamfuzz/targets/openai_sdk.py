@@ -9,7 +9,8 @@ has raised it before.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -27,6 +28,11 @@ from streamfuzz_strategies.stream import Event
 from ..target import Delta
 from .in_process import EVENT_STREAM, JSON, URL, Server
 from .made import Made
+
+with suppress(ImportError):
+    # The SDK looks httpx up in sys.modules whenever one of its streams ends, be it by the garbage collector in
+    # the middle of the import that another target has begun; so that import is done here.
+    import httpx  # noqa: F401
 
 ERRORS = (openai.OpenAIError,)
 """The base class of everything that the SDK documents itself to raise."""
@@ -53,17 +59,19 @@ def frames(source: Iterable[bytes]) -> Iterator[ServerSentEvent]:
     return SSEDecoder().iter_bytes(iter(source))
 
 
-def chat_create(source: Iterable[bytes]) -> Iterator[ChatCompletionChunk]:
+def chat_create(source: Iterable[bytes]) -> Iterator[Any]:
     """Iterate over ``chat.completions.create(stream=True)``."""
-    yield from _serve(source).chat.completions.create(model="m", messages=[], stream=True)
+    with _serve(source).chat.completions.create(model="m", messages=[], stream=True) as stream:
+        yield from map(_plain, stream)
 
 
-def responses_create(source: Iterable[bytes]) -> Iterator[ResponseStreamEvent]:
+def responses_create(source: Iterable[bytes]) -> Iterator[Any]:
     """Iterate over ``responses.create(stream=True)``."""
-    yield from _serve(source).responses.create(model="m", input="", stream=True)
+    with _serve(source).responses.create(model="m", input="", stream=True) as stream:
+        yield from map(_plain, stream)
 
 
-def chat_stream(source: Iterable[bytes]) -> Iterator[Delta]:
+def chat_stream(source: Iterable[bytes]) -> Generator[Delta, None, dict[str, Any]]:
     """Read ``chat.completions.stream()`` to its end and take the final completion."""
     with _serve(source).chat.completions.stream(model="m", messages=[]) as stream:
         for event in stream:
@@ -79,7 +87,7 @@ def _first_choice_text(chunk: ChatCompletionChunk) -> Iterator[Delta]:
             yield Delta(choice.delta.content)
 
 
-def responses_stream(source: Iterable[bytes]) -> Iterator[Delta]:
+def responses_stream(source: Iterable[bytes]) -> Generator[Delta, None, dict[str, Any]]:
     """Read ``responses.stream()`` to its end and take the final response."""
     with _serve(source).responses.stream(model="m", input="") as stream:
         for event in stream:
@@ -204,6 +212,11 @@ def _usage(holder: Any, input_key: str, output_key: str) -> dict[str, Any] | Non
     if usage is None:
         return None
     return {"input": _attribute(usage, input_key), "output": _attribute(usage, output_key)}
+
+
+def _plain(event: Any) -> Any:
+    """The JSON of an event; the SDK's own way, which otherwise warns of every value that it did not expect."""
+    return event.to_dict(warnings=False) if hasattr(event, "to_dict") else event
 
 
 def _attribute(holder: Any, name: str) -> Any:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import sseclient  # type: ignore[import-untyped,unused-ignore]
+import sseclient
 
 from .made import Made
 
 
 def events(source: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     """Iterate over the events.  The library hands out ``retry`` as the text of the field; it is read as a number."""
-    for event in sseclient.SSEClient(source).events():
+    for event in sseclient.SSEClient(iter(source)).events():
         retry = event.retry
         if isinstance(retry, str) and retry.isascii() and retry.isdigit():
             retry = int(retry)

@@ -90,7 +90,8 @@ class Provider:
         noise: events that may stand anywhere between others and mean nothing (pings, unknown types).
         failures: error events as this provider sends them in the middle of a stream.
         features: normalisers for the search for causes: what a stream has, in words that follow "because of",
-            and a function that takes it out of one event (``None``: the whole event goes).
+            and a function that takes it out of one event (``None``: the whole event goes).  What is left of a
+            lawful stream is one too, but may say less: without "more than one choice" only the first is there.
         renumber: mends the running numbers of a stream's events after some were taken out or put in: the same
             events, counted as they stand now.  ``None``: this protocol does not number its events.
         text_payloads: payloads are plain text, not JSON (the ``sse`` profile).

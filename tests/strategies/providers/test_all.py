@@ -6,6 +6,7 @@ import pkgutil
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 
@@ -21,9 +22,9 @@ from streamfuzz_strategies.judge import ERROR, GENERIC_RULES, Judgement, Reading
 from streamfuzz_strategies.mutations import apply, mutations
 from streamfuzz_strategies.providers import NAMES, Provider, get
 from streamfuzz_strategies.providers.base import reduce
-from streamfuzz_strategies.reply import Reply
+from streamfuzz_strategies.reply import Json, Reply, view
 from streamfuzz_strategies.rules import END, Break, Rule
-from streamfuzz_strategies.stream import Event, Raw, Stream
+from streamfuzz_strategies.stream import Event, MalformedJson, Raw, Stream, parse_json
 
 PLAIN_PROFILES = {"json", "ndjson", "sse"}
 SPEAKING = sorted(set(NAMES) - PLAIN_PROFILES)
@@ -169,6 +170,16 @@ def test_the_judge_reports_no_rule_that_is_not_listed(name: str, data: st.DataOb
 # --- lawful streams
 
 
+def decoded(reply: Reply) -> dict[str, Json]:
+    """The reply with the arguments of its calls as values: where they travel as objects, they have no order."""
+    seen = view(reply)
+    for choice in seen["choices"]:
+        for call in (*choice["tool_calls"], *choice["parts"]):
+            with suppress(MalformedJson):
+                call["arguments"] = parse_json(call.get("arguments", "null"))
+    return seen
+
+
 @every_provider
 @quick
 @given(data=st.data())
@@ -176,7 +187,9 @@ def test_a_lawful_stream_is_accepted_in_every_style(name: str, data: st.DataObje
     stream = data.draw(streams(name, styled=True))
     judgement = judged(stream)
     assert stream.reply is not None
-    assert judgement.accepted[0] == stream.reply
+    assert decoded(judgement.accepted[0]) == decoded(stream.reply)
+    if stream.style.sort_keys is None:
+        assert judgement.accepted[0] == stream.reply
     assert judgement.breaches == ()
     assert judgement.error is None
     assert judgement.level == ("may" if is_cut(get(name), stream.reply) else "none")

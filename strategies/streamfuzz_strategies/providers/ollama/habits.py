@@ -49,13 +49,25 @@ def _in_calls(edit: Edit) -> Edit:
     return change
 
 
+def _first_call(message: dict[str, Json]) -> dict[str, Json]:
+    calls = message.get("tool_calls")
+    return {**message, "tool_calls": calls[:1]} if isinstance(calls, list) else message
+
+
 def _no_index(call: dict[str, Json]) -> dict[str, Json]:
     function = call.get("function")
     return {**call, "function": _without("index")(function)} if isinstance(function, dict) else call
 
 
-def _no_logprobs(event: Event) -> Event | None:
-    return Event(_without("logprobs")(event.data), event.name) if isinstance(event.data, dict) else event
+def _of_record(*members: str) -> Callable[[Event], Event | None]:
+    """Take members out of every record."""
+
+    def change(event: Event) -> Event | None:
+        if not isinstance(event.data, dict):
+            return event
+        return Event({name: value for name, value in event.data.items() if name not in members}, event.name)
+
+    return change
 
 
 def _no_empty_record(event: Event) -> Event | None:
@@ -64,7 +76,9 @@ def _no_empty_record(event: Event) -> Event | None:
 
 FEATURES: Mapping[str, Callable[[Event], Event | None]] = {
     "an empty delta": _no_empty_record,
-    "log probabilities": _no_logprobs,
+    "log probabilities": _of_record("logprobs"),
+    "token counts": _of_record("prompt_eval_count", "eval_count"),
+    "more than one tool call in a record": _in_message(_first_call),
     "an index in a tool call": _in_message(_in_calls(_no_index)),
     "an id in a tool call": _in_message(_in_calls(_without("id"))),
     "text in the last record": _in_message(_no_words, last=True),

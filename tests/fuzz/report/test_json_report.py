@@ -1,0 +1,142 @@
+"""What is printed for machines obeys its published schemas."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import date
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+from streamfuzz.campaign import Reported, Result
+from streamfuzz.case import Case, CaseFile
+from streamfuzz.explain import Finding
+from streamfuzz.oracles import Deviation
+from streamfuzz.replay import Replayed
+from streamfuzz.report.json_report import REPLAY_SCHEMA, SCHEMA, replay_json, result_json, verdict
+from streamfuzz.target import Known
+from streamfuzz_strategies.judge import NOT_JSON
+
+CASE = Case("openai-chat", (b"data: x\n\n",))
+KNOWN = Known("faithful.lost: a comment", "upstream", date(2030, 1, 2))
+
+
+def finding(verdict="fail", *, flaky=False, rule=None, causes=("a comment",), what="the text"):
+    return Finding("t", CASE, Deviation("faithful", "lost", what, "a", "", rule, verdict), causes, "", 3, flaky)
+
+
+def result(*findings, **more):
+    return Result("t", "openai-chat", 7, 10, 1.23456, 0.5, list(findings), **more)
+
+
+def valid(value, schema):
+    """The value as another program reads it, checked against the schema."""
+    read = json.loads(json.dumps(value, ensure_ascii=False).encode())
+    Draft202012Validator(schema).validate(read)
+    return read
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, REPLAY_SCHEMA])
+def test_the_schemas_are_schemas_with_a_name_that_stays(schema):
+    Draft202012Validator.check_schema(schema)
+    assert schema["$id"] in ("urn:streamfuzz:run:1", "urn:streamfuzz:replay:1")
+
+
+@pytest.mark.parametrize(("schema", "row"), [(SCHEMA, None), (REPLAY_SCHEMA, 0)])
+def test_the_schemas_refuse_what_lacks_a_member(schema, row):
+    made = (
+        result_json(result(Reported(finding())))
+        if row is None
+        else replay_json([Replayed(Path("a"), CaseFile(CASE), "pass")])
+    )
+    members = made if row is None else made[row]
+    for name in list(members):
+        value = members.pop(name)
+        with pytest.raises(ValidationError):
+            valid(made, schema)
+        members[name] = value
+
+
+def test_a_finding_is_told_in_full():
+    read = valid(result_json(result(Reported(finding(rule=NOT_JSON), Path("c/1.json")))), SCHEMA)
+    assert read["findings"] == [
+        {
+            "rule": "stream.payload.not-json",
+            "oracle": "faithful",
+            "kind": "lost",
+            "signature": "faithful.lost@stream.payload.not-json: a comment",
+            "verdict": "fail",
+            "sentence": "t loses the text 'a' because of a comment (in the stream, a payload was not JSON).",
+            "count": 3,
+            "case": "c/1.json",
+            "causes": ["a comment"],
+        }
+    ]
+
+
+def test_a_finding_without_rule_or_file_has_nulls():
+    read = valid(result_json(result(Reported(finding()))), SCHEMA)
+    assert (read["findings"][0]["rule"], read["findings"][0]["case"]) == (None, None)
+
+
+def test_the_search_is_told():
+    made = result(goals=Counter({"b": 2}), unreached=("a",), gone=(KNOWN,), interrupted=True)
+    read = valid(result_json(made), SCHEMA)
+    read.pop("findings")
+    assert read == {
+        "target": "t",
+        "provider": "openai-chat",
+        "seed": 7,
+        "cases": 10,
+        "seconds": 1.235,
+        "goals": {"a": 0, "b": 2},
+        "known_gone": [{"signature": KNOWN.signature, "reason": "upstream", "expires": "2030-01-02"}],
+        "interrupted": True,
+        "exit_code": 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("reported", "word"),
+    [
+        (Reported(finding()), "fail"),
+        (Reported(finding("warn")), "warn"),
+        (Reported(finding(flaky=True)), "flaky"),
+        (Reported(finding("warn", flaky=True)), "flaky"),
+        (Reported(finding(), None, KNOWN), "known"),
+        (Reported(finding(flaky=True), None, KNOWN), "known"),
+    ],
+)
+def test_the_verdict_is_one_word(reported, word):
+    assert verdict(reported) == word
+    assert valid(result_json(result(reported)), SCHEMA)["findings"][0]["verdict"] == word
+
+
+def test_half_a_surrogate_pair_can_be_written():
+    read = valid(result_json(result(Reported(finding(what="\ud83d"), Path("\udc80.json")))), SCHEMA)
+    assert "loses \\ud83d" in read["findings"][0]["sentence"]
+    assert read["findings"][0]["case"] == "\\udc80.json"
+
+
+def test_a_replayed_case_is_told_by_its_worst_finding():
+    findings = (finding("warn"), finding(flaky=True), finding(causes=("a byte order mark",)))
+    read = valid(replay_json([Replayed(Path("a"), CaseFile(CASE), "fail", findings, "it differs")]), REPLAY_SCHEMA)
+    assert read == [
+        {
+            "file": "a",
+            "status": "fail",
+            "sentence": "t loses the text 'a' because of a byte order mark.",
+            "signature": "faithful.lost: a byte order mark",
+            "judge_differs": "it differs",
+        }
+    ]
+
+
+def test_a_passing_and_an_unreadable_case_are_told():
+    read = valid(replay_json([Replayed(Path("a"), CaseFile(CASE), "pass")], {Path("b"): "b is empty"}), REPLAY_SCHEMA)
+    assert read == [
+        {"file": "a", "status": "pass", "sentence": None, "signature": None, "judge_differs": None},
+        {"file": "b", "status": "error", "sentence": "b is empty", "signature": None, "judge_differs": None},
+    ]

@@ -1,0 +1,239 @@
+"""Every oracle has a planted fault that it alone catches, and a repaired twin on which nothing is found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from streamfuzz.bench import ALL_ORACLES, Bench
+from streamfuzz.demo import StreamError, _payloads, _Reader, repaired
+from streamfuzz.engines import Budget
+from streamfuzz.engines.sweep import sweep
+from streamfuzz.oracles import ORACLES
+from streamfuzz.probes import ORACLES as PROBES
+from streamfuzz.target import Delta, Final, Incomplete, Release, Snapshot, Target, target
+from streamfuzz_strategies.providers import get
+
+CUT = get("openai-chat").cut_finishes
+ENOUGH, MOST = 2000, 40_000
+"""Cases after which a sweep stops: when it has seen what it is to see, and in any case."""
+
+
+def seen(made: Target, wanted: str = "") -> set[str]:
+    """The oracles that a small sweep finds broken."""
+    found, cases = set(), 0
+    with Bench(made) as bench:
+        for batch in sweep(bench, Budget(seconds=None, cases=MOST, seed=2)):
+            cases += batch.cases
+            found |= {sighting.deviation.oracle for sighting in batch.sightings}
+            if cases >= ENOUGH and (not wanted or wanted in found):
+                break
+    return found
+
+
+def chat(call: Callable[..., Any], **more: Any) -> Target:
+    return target(call, provider="openai-chat", errors=(StreamError,), **more)
+
+
+# --- one fault each
+
+
+def hangs_on_nothing(chunks: Iterable[bytes]) -> Any:
+    kept = list(chunks)
+    while not kept:
+        pass
+    return repaired(kept)
+
+
+def reports_no_error(chunks: Iterable[bytes]) -> Any:
+    reader = _Reader()
+    for payload in _payloads(chunks):
+        if payload == "[DONE]":
+            break
+        with suppress(ValueError, AttributeError):
+            if json.loads(payload).get("error"):
+                return Incomplete({})
+        reader.read(payload)
+    return reader.result()
+
+
+def trusts_a_stump(chunks: Iterable[bytes]) -> Any:
+    try:
+        return repaired(chunks)
+    except StreamError as error:
+        if "ended before" not in str(error):
+            raise
+        return {"text": "", "finish": "stop"}
+
+
+def loses_the_last_character(chunks: Iterable[bytes]) -> Any:
+    view = repaired(chunks)
+    return {**view, "text": view["text"][:-1]}
+
+
+def indexes_blindly(chunks: Iterable[bytes]) -> Any:
+    try:
+        return repaired(chunks)
+    except StreamError as error:
+        if "ended before" not in str(error):
+            raise
+        raise IndexError("list index out of range") from None
+
+
+def completes_twice(chunks: Iterable[bytes]) -> Any:
+    view = repaired(chunks)
+    yield Final(view)
+    yield Final(view)
+    return view
+
+
+def completes(chunks: Iterable[bytes]) -> Any:
+    view = repaired(chunks)
+    yield Final(view)
+    return view
+
+
+def texts(reader: _Reader, chunks: Iterable[bytes]) -> Iterator[str]:
+    """Read a stream and say after each event what the text is so far."""
+    for payload in _payloads(chunks):
+        if payload == "[DONE]":
+            return
+        reader.read(payload)
+        yield "".join(reader.answers[0].texts) if 0 in reader.answers else ""
+
+
+def acts_on_whole_json(chunks: Iterable[bytes]) -> Any:
+    reader, done = _Reader(), set()
+    for _ in texts(reader, chunks):
+        for index, call in reader.answers[0].calls.items() if 0 in reader.answers else ():
+            with suppress(ValueError):
+                json.loads(call["arguments"])
+                if index not in done and call["name"]:
+                    yield Release(dict(call))
+                done.add(index)
+    return reader.result()
+
+
+def acts_at_the_end(chunks: Iterable[bytes]) -> Any:
+    view = repaired(chunks)
+    for call in view["tool_calls"] if view["finish"] not in CUT else ():
+        yield Release(call)
+    return view
+
+
+def shows_a_cursor(chunks: Iterable[bytes]) -> Any:
+    reader = _Reader()
+    for text in texts(reader, chunks):
+        yield Snapshot({"text": text + "_"})
+    return reader.result()
+
+
+def shows_snapshots(chunks: Iterable[bytes]) -> Any:
+    reader = _Reader()
+    for text in texts(reader, chunks):
+        yield Snapshot({"text": text})
+    return reader.result()
+
+
+def buffers(chunks: Iterable[bytes]) -> Any:
+    view = repaired(chunks)
+    yield from view["text"]
+    return view
+
+
+def shows_deltas(chunks: Iterable[bytes]) -> Any:
+    reader, before = _Reader(), 0
+    for text in texts(reader, chunks):
+        yield Delta(text[before:])
+        before = len(text)
+    return reader.result()
+
+
+def decodes_each_chunk(chunks: Iterable[bytes]) -> Any:
+    return repaired(chunk.decode("utf-8", "replace").encode() for chunk in chunks)
+
+
+class Shared:
+    """A parser that keeps what it reads in one place for all streams."""
+
+    reader = _Reader()
+
+    @classmethod
+    def read(cls, chunks: Iterable[bytes]) -> Any:
+        cls.reader = _Reader()
+        for payload in _payloads(chunks):
+            if payload == "[DONE]":
+                break
+            cls.reader.read(payload)
+        return cls.reader.result()
+
+
+def closes(chunks: Any) -> Any:
+    try:
+        result = yield from shows_deltas(chunks)
+    finally:
+        chunks.close()
+    return result
+
+
+def counts_events(chunks: Iterable[bytes]) -> Any:
+    reader = _Reader()
+    count = len(list(texts(reader, chunks)))
+    return {**reader.result(), "events": count}
+
+
+def whole(body: Any) -> Any:
+    message = body["choices"][0]["message"]
+    calls = [{"id": call["id"], **call["function"]} for call in message.get("tool_calls") or ()]
+    return {"text": message["content"], "tool_calls": calls, "finish": body["choices"][0]["finish_reason"]}
+
+
+def whole_without_finish(body: Any) -> Any:
+    return {**whole(body), "finish": "stop?"}
+
+
+REPAIRED = chat(repaired)
+PLANTED: list[tuple[str, Target, Target]] = [
+    ("bounded", chat(hangs_on_nothing, timeout=0.2), chat(lambda chunks: repaired(list(chunks)), timeout=0.2)),
+    ("surfaced_error", chat(reports_no_error), REPAIRED),
+    ("fail_closed", chat(trusts_a_stump), REPAIRED),
+    ("faithful", chat(loses_the_last_character), REPAIRED),
+    ("typed_error", chat(indexes_blindly), REPAIRED),
+    ("once_terminal", chat(completes_twice), chat(completes)),
+    ("no_early_action", chat(acts_on_whole_json), chat(acts_at_the_end)),
+    ("prefix", chat(shows_a_cursor), chat(shows_snapshots)),
+    ("incremental", chat(buffers), chat(shows_deltas)),
+    ("fragmentation", chat(decodes_each_chunk), REPAIRED),
+    ("isolated", chat(Shared.read), REPAIRED),
+    ("released", chat(shows_deltas, closes_source=True), chat(closes, closes_source=True)),
+    ("resliced", chat(counts_events), REPAIRED),
+    ("parity", chat(repaired, whole=whole_without_finish), chat(repaired, whole=whole)),
+]
+
+
+@pytest.mark.parametrize(("oracle", "faulty"), [(name, faulty) for name, faulty, _ in PLANTED])
+def test_the_oracle_alone_catches_its_planted_fault(oracle: str, faulty: Target) -> None:
+    assert seen(faulty, oracle) == {oracle}
+
+
+TWINS = {twin.name: twin for _, _, twin in PLANTED} | {"whole": chat(repaired, whole=whole)}
+
+
+@pytest.mark.parametrize("twin", TWINS.values(), ids=TWINS)
+def test_nothing_is_found_on_a_repaired_twin(twin: Target) -> None:
+    assert seen(twin) == set()
+
+
+def test_every_oracle_is_planted() -> None:
+    assert {name for name, _, _ in PLANTED} == set(ALL_ORACLES)
+
+
+def test_every_oracle_opens_with_its_invariant() -> None:
+    for oracle in (*ORACLES.values(), *PROBES.values()):
+        first = (oracle.__doc__ or "").splitlines()[0]
+        assert first.endswith(".")
+        assert first[0].isupper()
