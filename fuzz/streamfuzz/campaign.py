@@ -16,9 +16,12 @@ from .engines import Batch, Budget, Sighting
 from .engines.sweep import goals, plain_case, sweep
 from .explain import Finding, explain
 from .oracles import Run
-from .shrink import shrink
+from .shrink import SECONDS, shrink
 from .target import Known, Target, UsageError, accepts_one_argument
 from .trace import Trace
+
+SHRINKING = 20.0
+"""Seconds that shrinking may take in all, if the search itself was shorter than that."""
 
 EXPLAINING = 0.5
 """The share of the time so far that the search for causes may take; sightings beyond it wait for the end."""
@@ -91,7 +94,7 @@ class Result:
         """0 nothing found, 1 findings, 4 nothing was judged or a known deviation is gone."""
         if any(reported.counts for reported in self.findings):
             return 1
-        return 4 if self.gone or not self.cases else 0
+        return 4 if self.gone or not self.cases or not self.goals else 0
 
 
 class Engine(Protocol):
@@ -200,10 +203,12 @@ class _Campaign:
         except KeyboardInterrupt:
             self.result.interrupted = True
         findings = _fold(list(self.groups.values()))
-        for finding in findings:
+        deadline = perf_counter() + max(SHRINKING, self.result.seconds)
+        for number, finding in enumerate(findings):
             try:
                 self._progress("shrinking")
-                small = finding if self.result.interrupted else shrink(self.bench, finding)
+                share = (deadline - perf_counter()) / (len(findings) - number)
+                small = finding if self.result.interrupted else shrink(self.bench, finding, min(share, SECONDS))
             except KeyboardInterrupt:
                 self.result.interrupted, small = True, finding
             known = next((k for k in self.target.known if k.signature == small.signature), None)
@@ -222,23 +227,36 @@ def _rank(reported: Reported) -> tuple[bool, bool, str, int]:
 
 
 def _fold(findings: list[Finding]) -> list[Finding]:
-    """Leave out what only follows from another finding.
+    """Leave out what only follows from another finding; it is counted with the finding that it follows from.
 
     If a target fails on lawful streams because of something, then its failures on odd and damaged streams
-    because of the same thing are no news.  They are counted with the finding that they follow from.
+    because of the same thing are no news, nor are those that take that and more.  Text shown on the way that
+    is wrong as the final text is wrong is no news either.
     """
-    lawful = [f for f in findings if f.deviation.rule is None and f.causes and not f.case.probe]
-    kept: dict[str, Finding] = {f.signature: f for f in findings}
+    kept = {finding.signature: finding for finding in findings}
     for finding in findings:
-        if finding.deviation.rule is None or finding.case.probe:
-            continue
-        for other in lawful:
-            if set(other.causes) <= set(finding.causes):
-                base = kept[other.signature]
-                kept[other.signature] = replace(base, count=base.count + finding.count)
-                del kept[finding.signature]
-                break
+        origin = next((other for other in findings if other.signature in kept and _follows(finding, other)), None)
+        if origin is not None:
+            base = kept[origin.signature]
+            kept[origin.signature] = replace(base, count=base.count + finding.count)
+            del kept[finding.signature]
     return list(kept.values())
+
+
+def _follows(finding: Finding, other: Finding) -> bool:
+    if finding is other or finding.case.probe or other.case.probe:
+        return False
+    mine, theirs = finding.deviation, other.deviation
+    if theirs.rule is None and other.causes and set(other.causes) <= set(finding.causes):
+        if mine.rule is not None:
+            return True
+        if mine.oracle == theirs.oracle and set(other.causes) < set(finding.causes):
+            return True
+    return (
+        mine.oracle == "prefix"
+        and theirs.oracle in ("faithful", "fragmentation")
+        and (mine.kind, mine.rule, finding.causes) == (theirs.kind, theirs.rule, other.causes)
+    )
 
 
 def preflight(target: Target) -> None:

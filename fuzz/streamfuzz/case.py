@@ -13,7 +13,7 @@ import msgspec
 from streamfuzz_strategies import providers
 from streamfuzz_strategies.judge import End
 from streamfuzz_strategies.reply import Json
-from streamfuzz_strategies.stream import Event, Frame, Raw
+from streamfuzz_strategies.stream import Event, Frame, Raw, parse_json
 
 from .target import TAKES, Form, UsageError
 
@@ -181,8 +181,8 @@ def load(content: bytes, name: str = "case") -> CaseFile:
     if not content.strip():
         raise CaseError(f"{name} is empty: a case file is a JSON object")
     try:
-        version = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        version = parse_json(content.decode())  # unlike msgspec's own, it reads half a surrogate pair
+    except ValueError as error:
         raise CaseError(f"{name} is not JSON: {error}") from None
     if not isinstance(version, dict) or "format" not in version:
         raise CaseError(f"{name} is not a case file: a JSON object with a 'format' is needed")
@@ -193,10 +193,11 @@ def load(content: bytes, name: str = "case") -> CaseFile:
         )
     try:
         raw = msgspec.convert(version, _File)
+        takes = _checked("takes", raw.takes, TAKES)
         case = Case(
             provider=raw.provider,
             chunks=tuple(_from_json(chunk, raw.takes) for chunk in raw.chunks),
-            takes=_checked("takes", raw.takes, TAKES),  # type: ignore[arg-type]
+            takes=takes,  # type: ignore[arg-type]
             end=_checked("end", raw.end, get_args(End)),  # type: ignore[arg-type]
             probe=_checked("probe", raw.probe, PROBES),
             other=tuple(_from_json(chunk, raw.takes) for chunk in raw.other),

@@ -320,11 +320,15 @@ def providers_command() -> None:
 @main.command("targets")
 def targets_command() -> None:
     """List the ready targets and those that the project's configuration names."""
-    table = Table("target", "provider", "takes", "gives", "library", "what it is", box=None, pad_edge=False)
+    table = Table(
+        "target", "provider", "takes", "gives", "library", "installed", "what it is", box=None, pad_edge=False
+    )
     for name, described in config.configured(Path.cwd()).items():
-        table.add_row(name, described.provider or "", described.takes or "", described.gives or "", "", described.call)
+        table.add_row(
+            name, described.provider or "", described.takes or "", described.gives or "", "", "", described.call
+        )
     for row in targets.describe():
-        table.add_row(*map(escape, row))
+        table.add_row(*(escape(cell or "no") for cell in row))
     RichConsole().print(table)
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import signal
+import sysconfig
 import threading
 import traceback
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -108,6 +111,7 @@ class Driver:
         self.runs = 0
         self.seconds = 0.0
         self._started = 0.0
+        self._open = ExitStack()
         self._runner: asyncio.Runner | None = None
         # Frames and events are read after the run, so that the time spent on that is not taken for the target's.
         # Progress of a reply is read at once: a target may go on changing the mapping that it showed.
@@ -115,17 +119,16 @@ class Driver:
         self._drive = {"iterable": self._iterate, "async": self._iterate_async, "push": self._push}[target.shape]
 
     def __enter__(self) -> Driver:
-        self._watch = watchdog(self._overdue)
-        self._watch.__enter__()
+        self._open.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")  # a warning of the target is no error of the target
+        self._open.enter_context(watchdog(self._overdue))
         if self.target.shape == "async":
-            self._runner = asyncio.Runner()
+            self._runner = self._open.enter_context(asyncio.Runner())
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._watch.__exit__(None, None, None)
-        if self._runner is not None:
-            self._runner.close()
-            self._runner = None
+        self._runner = None
+        self._open.close()
 
     def _overdue(self) -> bool:
         return bool(self._started) and perf_counter() - self._started > self.target.timeout
@@ -259,6 +262,7 @@ def describe(error: BaseException, target: Target) -> Failure:
         declared = isinstance(error, Exception) and not isinstance(error, PROGRAMMING_MISTAKES)
     frames = traceback.extract_tb(error.__traceback__)
     inside = [frame for frame in frames if not frame.filename.startswith(_HERE)] or frames
+    inside = [frame for frame in inside if not _is_stdlib(frame.filename)] or inside
     where = f"{inside[-1].filename}:{inside[-1].lineno} in {inside[-1].name}" if inside else ""
     return Failure(
         type=type(error).__name__,
@@ -269,13 +273,20 @@ def describe(error: BaseException, target: Target) -> Failure:
     )
 
 
-_HERE = __file__.rpartition("/")[0]
+_HERE = str(Path(__file__).parent)
+_STDLIB = sysconfig.get_path("stdlib")
+
+
+def _is_stdlib(path: str) -> bool:
+    return path.startswith((_STDLIB, "<frozen")) and "site-packages" not in path
 
 
 def _all_words(error: BaseException) -> str:
     """Return the words of the error, of its attribute ``body`` and of what caused it."""
     words = []
     for link in _chain(error):
+        if isinstance(link, (StopIteration, StopAsyncIteration)):
+            continue  # the end of some iteration says nothing to anyone
         words.append(str(link))
         if getattr(link, "body", None) is not None:
             words.append(str(link.body))  # type: ignore[attr-defined]

@@ -42,9 +42,10 @@ class Finding:
         """What makes two failures one finding: oracle, kind, the rule at stake, and causes."""
         if self.deviation.kind == "undeclared":  # where it is raised says more than what provokes it
             return f"{self.deviation.oracle}.{self.deviation.kind}: {self.deviation.what}"
+        error = f" {self.deviation.error}" if self.deviation.error else ""
         rule = f"@{self.deviation.rule.id}" if self.deviation.rule is not None else ""
         why = ": " + " + ".join(self.causes) if self.causes else ""
-        return f"{self.deviation.oracle}.{self.deviation.kind}{rule}{why}"
+        return f"{self.deviation.oracle}.{self.deviation.kind}{error}{rule}{why}"
 
     @property
     def sentence(self) -> str:
@@ -74,36 +75,50 @@ def explain(bench: Bench, case: Case, deviation: Deviation, how: str = "") -> Fi
 class _Search:
     def __init__(self, bench: Bench, deviation: Deviation) -> None:
         self.bench = bench
-        self.oracle, self.kind, self.rule = deviation.oracle, deviation.kind, deviation.rule
+        self.wanted, self.rule = deviation, deviation.rule
 
     def fails(self, case: Case) -> Deviation | None:
         """The same deviation on another case, if it is there."""
         for deviation in self.bench.deviations(case):
-            if (deviation.oracle, deviation.kind, deviation.rule) == (self.oracle, self.kind, self.rule):
+            if deviation.same_as(replace(self.wanted, rule=self.rule)):
                 return deviation
         return None
 
     def without_oddities(self, case: Case) -> Case:
         """The case without what is odd in the stream but has no part in the failure."""
-        judgement = read(case).judge(case.end)
-        if not edits.is_wire(case) or judgement.level != "may":
-            return case
-        odd = {breach.index for breach in judgement.breaches}
-        for gone in (odd, *({index} for index in sorted(odd) if len(odd) > 1)):
+        while edits.is_wire(case):
+            odd = [breach.index for breach in read(case).judge(case.end).breaches if breach.level == "may"]
+            plainer = next(filter(self._still_fails, self._plainer(case, odd)), None)
+            if plainer is None:
+                break
+            case, self.rule = plainer, self._rule_in(plainer)
+        return case
+
+    def _plainer(self, case: Case, odd: list[int]) -> Iterator[Case]:
+        """The case without all that is odd, or without one oddity; only cases that are really less odd."""
+        for gone in dict.fromkeys((frozenset(odd), *(frozenset({index}) for index in odd))):
             plainer = edits.without_frames(case, gone - {-1})
             if -1 in gone and self.bench.provider.sentinel is not None:
                 plainer = edits.with_sentinel(plainer)
-            rule, self.rule = self.rule, _rule(plainer)
-            if plainer != case and self.fails(plainer):
-                return plainer if len(odd) == len(gone) else self.without_oddities(plainer)
-            self.rule = rule
-        return case
+            if len(read(plainer).judge(plainer.end).breaches) < len(read(case).judge(case.end).breaches):
+                yield plainer
+
+    def _rule_in(self, case: Case) -> Rule | None:
+        """The rule that the same deviation would name in another case; some never name one."""
+        worst = read(case).judge(case.end).worst
+        return worst.rule if worst is not None and self.rule is not None else None
+
+    def _still_fails(self, case: Case) -> bool:
+        rule, self.rule = self.rule, self._rule_in(case)
+        failed = self.fails(case) is not None
+        self.rule = rule
+        return failed
 
     def cuts(self, case: Case) -> tuple[Case, list[str]]:
         """The fewest cuts with which the case fails, and what they cut."""
         data = case.data
         whole = edits.recut(case, data, cuts.WHOLE)
-        if whole is not None and self.oracle != "fragmentation" and self.fails(whole):
+        if whole is not None and self.wanted.oracle != "fragmentation" and self.fails(whole):
             return whole, []
         causes = []
         full = replace(case, chunks=tuple(chunk for chunk in case.chunks if chunk) or case.chunks[:1])
@@ -127,13 +142,13 @@ class _Search:
 
     def features(self, case: Case) -> list[str]:
         """The features without which the case no longer fails."""
-        causes = [name for name, without in framing_features(self.bench, case) if self.mends(case, without)]
+        causes = [name for name, without in framing_features(self.bench.provider, case) if self.mends(case, without)]
         if self.mends(case, edits.respelled(case)):
             # Whatever edits a payload also spells it plainly, so nothing more can be learned from such edits.
             return causes or ["the way its JSON is spelled"]
-        found = [name for name, without in payload_features(self.bench, case) if self.mends(case, without)]
+        found = [name for name, without in payload_features(self.bench.provider, case) if self.mends(case, without)]
         if not found and not causes:
-            found = [name for name, without in kind_features(self.bench, case) if self.mends(case, without)]
+            found = [name for name, without in kind_features(self.bench.provider, case) if self.mends(case, without)]
         return causes + found
 
     def mends(self, case: Case, without: Case | None) -> bool:
@@ -152,11 +167,6 @@ def _cut_place(case: Case) -> str:
     return Wire(case.data, providers.get(case.provider).framing).place(edits.offsets(case)[0])
 
 
-def _rule(case: Case) -> Rule | None:
-    worst = read(case).judge(case.end).worst
-    return worst.rule if worst is not None else None
-
-
 def _standing(case: Case) -> tuple[str, str]:
     judgement = read(case).judge(case.end)
     return judgement.level, judgement.worst.rule.id if judgement.worst is not None else ""
@@ -166,19 +176,21 @@ def _many(case: Case) -> str:
     return "chunks of one byte" if max(map(len, case.chunks)) == 1 else "the way it is cut"
 
 
-def framing_features(bench: Bench, case: Case) -> Iterator[tuple[str, Case | None]]:
+def framing_features(provider: Provider, case: Case) -> Iterator[tuple[str, Case | None]]:
     """Each feature of the framing by name, with the case that lacks it."""
     if case.end == "reset":
         yield "a connection that breaks", replace(case, end="eof")
     if edits.is_wire(case):
-        if bench.provider.framing.name == "sse":
+        if provider.framing.name == "sse":
             for name, find in _SSE_FEATURES.items():
-                yield name, edits.apply(case, find(case.data, Wire(case.data, bench.provider.framing)))
-        elif bench.provider.framing.name == "ndjson":
-            yield "CRLF line ends", edits.apply(case, _line_ends(case.data, Wire(case.data, bench.provider.framing)))
+                yield name, edits.apply(case, find(case.data, Wire(case.data, provider.framing)))
+        elif provider.framing.name == "ndjson":
+            wire = Wire(case.data, provider.framing)
+            yield "CRLF line ends", edits.apply(case, _line_ends(case.data, wire))
+            yield "blank lines", edits.apply(case, _lines(("blank",))(case.data, wire))
 
 
-def _sse_lines(kinds: tuple[str, ...]) -> Callable[[bytes, Wire], list[Edit]]:
+def _lines(kinds: tuple[str, ...]) -> Callable[[bytes, Wire], list[Edit]]:
     def find(data: bytes, wire: Wire) -> list[Edit]:
         return [(line.start, line.stop, b"") for line in wire.lines if line.kind in kinds]
 
@@ -236,14 +248,14 @@ def _event_first(data: bytes, wire: Wire) -> list[Edit]:
 
 
 _SSE_FEATURES: dict[str, Callable[[bytes, Wire], list[Edit]]] = {
-    "a byte order mark": _sse_lines(("bom",)),
+    "a byte order mark": _lines(("bom",)),
     "CR line ends": _only(b"\r"),
     "CRLF line ends": _only(b"\r\n"),
     "mixed line ends": _mixed_ends,
-    "a comment": _sse_lines(("comment",)),
-    "an unknown field": _sse_lines(("field",)),
-    "an id field": _sse_lines(("id",)),
-    "a retry field": _sse_lines(("retry",)),
+    "a comment": _lines(("comment",)),
+    "an unknown field": _lines(("field",)),
+    "an id field": _lines(("id",)),
+    "a retry field": _lines(("retry",)),
     "extra blank lines": _blank_lines,
     "no space after the colon": _spaces,
     "data over several lines": _folds,
@@ -251,11 +263,11 @@ _SSE_FEATURES: dict[str, Callable[[bytes, Wire], list[Edit]]] = {
 }
 
 
-def payload_features(bench: Bench, case: Case) -> Iterator[tuple[str, Case | None]]:
+def payload_features(provider: Provider, case: Case) -> Iterator[tuple[str, Case | None]]:
     """Each feature of the events and their text by name, with the case that lacks it."""
-    yield "a repeated event", _without_repeats(case)
-    for name, change in bench.provider.features.items():
-        yield name, edits.rewrite(case, change)
+    yield "a repeated event", _renumbered(case, _without_repeats(case))
+    for name, change in provider.features.items():
+        yield name, _renumbered(case, edits.rewrite(case, change))
     yield "null members", edits.rewrite(case, lambda event: replace(event, data=_without_nulls(event.data)))
     text = "".join(map(_words, read(case).events))
     for character in NOT_LINE_ENDS:
@@ -268,12 +280,24 @@ def payload_features(bench: Bench, case: Case) -> Iterator[tuple[str, Case | Non
         yield "text beyond ASCII", edits.rewrite(case, _ascii)
 
 
-def kind_features(bench: Bench, case: Case) -> Iterator[tuple[str, Case | None]]:
+def kind_features(provider: Provider, case: Case) -> Iterator[tuple[str, Case | None]]:
     """Each kind of event by name, with the case that has none of it."""
-    kinds = [bench.provider.kind(event) for event in read(case).events]
+    kinds = [provider.kind(event) for event in read(case).events]
     for kind in dict.fromkeys(kinds):
         if kinds.count(kind) < len(kinds):
-            yield f"an event of kind {kind}", edits.rewrite(case, _dropping(bench.provider, kind))
+            yield f"an event of kind {kind}", _renumbered(case, edits.rewrite(case, _dropping(provider, kind)))
+
+
+def _renumbered(before: Case, after: Case | None) -> Case | None:
+    """The changed case with its events' running numbers mended, if they were in order before."""
+    renumber = providers.get(before.provider).renumber
+    if after is None or renumber is None:
+        return after
+    events = read(before).events
+    if renumber(events) != events:
+        return after
+    mended = iter(renumber(read(after).events))
+    return edits.rewrite(after, lambda event: next(mended, event)) or after
 
 
 def _dropping(provider: Provider, kind: str) -> Callable[[Event], Event | None]:

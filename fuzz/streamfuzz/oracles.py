@@ -12,7 +12,7 @@ from functools import cache
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
-from streamfuzz_strategies.judge import End, Judgement, Reading
+from streamfuzz_strategies.judge import NOT_JSON, End, Judgement, Reading
 from streamfuzz_strategies.providers import Provider
 from streamfuzz_strategies.reply import Json, Reply, choice_view, part_view
 from streamfuzz_strategies.rules import Rule
@@ -38,6 +38,7 @@ class Deviation:
         got: what it was.
         rule: the rule of the stream that is at stake, if any.
         verdict: ``warn`` where the specification only recommends, or leaves it to policy.
+        error: type of the error that was raised, where the deviation is that one was raised.
     """
 
     oracle: str
@@ -47,6 +48,12 @@ class Deviation:
     got: Json = None
     rule: Rule | None = None
     verdict: Verdict = "fail"
+    error: str = ""
+
+    def same_as(self, other: Deviation) -> bool:
+        """Whether it is the same thing that went wrong, whatever was lost, altered or raised in detail."""
+        mine = (self.oracle, self.kind, self.rule, self.verdict, self.error)
+        return mine == (other.oracle, other.kind, other.rule, other.verdict, other.error)
 
 
 @dataclass(slots=True)
@@ -106,7 +113,7 @@ def faithful(run: Run) -> Iterator[Deviation]:
             yield Deviation("faithful", "altered", "the value", value, trace.result, _rule(run))
     else:
         found = [views(trace.result, reply) for reply in judgement.accepted]
-        if all(found):
+        if all(found) and not _unfinished_truth(run):
             yield _differs("faithful", found[0], run)
 
 
@@ -166,14 +173,13 @@ def expected_events(run: Run) -> tuple[list[Json], bool]:
     The sentinel ends them; events that carry nothing may be left out and are.
     """
     wanted: list[Json] = []
-    hole = False
+    hole = any(breach.rule is NOT_JSON for breach in run.judgement.breaches)
     for event in run.judgement.events:
         if isinstance(event.data, Raw):
             if event.data.text == run.provider.sentinel:
                 break
-            hole = hole or bool(event.data.text.strip())
             continue
-        if not _ignorable(run.provider, event.data):
+        if run.provider.kind(event) not in run.provider.ignorable:
             wanted.append(event.data)
     return wanted, hole
 
@@ -194,7 +200,7 @@ def fail_closed(run: Run) -> Iterator[Deviation]:
             if len(got) >= len(wanted):
                 yield Deviation("fail_closed", "trusted", "the stream", rule=_rule(run))
         return
-    if judgement.accepted:
+    if judgement.accepted and not _unfinished_truth(run):
         return
     weak = run.target.gives == "reply" and _says_unfinished(trace.result)
     yield Deviation(
@@ -208,6 +214,19 @@ def fail_closed(run: Run) -> Iterator[Deviation]:
     )
 
 
+def _unfinished_truth(run: Run) -> bool:
+    """Whether the target tells what arrived and, by an absent finish alone, that it is not all."""
+    result = run.trace.result
+    if run.target.gives != "reply" or not run.judgement.may_refuse or not _says_unfinished(result):
+        return False
+    if any(views(result, reply) is None for reply in run.judgement.accepted):
+        return False
+    rest = {name: value for name, value in result.items() if name != "finish"}
+    if "choices" in rest:
+        rest["choices"] = [{n: v for n, v in choice.items() if n != "finish"} for choice in rest["choices"]]
+    return any(views(rest, truth) is None for truth in run.judgement.truths)
+
+
 def _says_unfinished(result: Json) -> bool:
     choices = result.get("choices", [result]) if isinstance(result, Mapping) else []
     return not choices or any("finish" in choice and not choice["finish"] for choice in choices)
@@ -217,7 +236,7 @@ def prefix(run: Run) -> Iterator[Deviation]:
     """What is shown before the end is a prefix of the truth, and is never taken back."""
     if run.target.gives != "reply" or not run.trace.items:
         return
-    truths = [choice_view(reply.choices[0]) for reply in run.judgement.truths if reply.choices]
+    truths = [choice_view(reply.choices[0]) for reply in _truths(run) if reply.choices]
     for name in sorted({item.field for item in run.trace.items if isinstance(item, Delta)}):
         shown = run.trace.shown(name)
         if not any(truth.get(name, "").startswith(shown) for truth in truths) and shown:
@@ -227,6 +246,14 @@ def prefix(run: Run) -> Iterator[Deviation]:
                 yield _differs("prefix", difference, run)
                 return
     yield from _taken_back(run, truths)
+
+
+def _truths(run: Run) -> Iterator[Reply]:
+    """What a target may show the beginning of; in a damaged stream, also what it said before it was damaged."""
+    yield from run.judgement.truths
+    if run.judgement.breaches:
+        for count in range(len(run.judgement.events), 0, -1):
+            yield run.reading.reply(min(count, len(run.reading.events)))
 
 
 def _taken_back(run: Run, truths: Sequence[Mapping[str, Json]]) -> Iterator[Deviation]:
@@ -283,9 +310,12 @@ def surfaced_error(run: Run) -> Iterator[Deviation]:
         return
     if run.target.gives == "events" and any(cause in str(item) for item in trace.items):
         return
-    if trace.ending != "error":
+    damaged_before = any(breach.rule.id != "stream.error" for breach in run.judgement.breaches)
+    if trace.ending == "complete" or (trace.ending == "incomplete" and not damaged_before):
         kind = "swallowed"
         yield Deviation("surfaced_error", kind, "an error that the provider reported", cause, None, _rule(run))
+    elif damaged_before:
+        return  # refusing at the damage is right, and the error was never reached
     elif trace.failure is not None and cause not in trace.failure.message:
         got = f"{trace.failure.type}: {trace.failure.message}"
         yield Deviation("surfaced_error", "masked", "the cause of the provider's error", cause, got, _rule(run))
@@ -438,7 +468,8 @@ def frame_view(frame: Frame, fields: Sequence[str]) -> dict[str, Json]:
 def _refused(run: Run, what: str) -> Deviation:
     failure = run.trace.failure
     got = f"{failure.type}: {failure.message}" if failure is not None else run.trace.ending
-    return Deviation("faithful", "refused", what, None, got, _rule(run))
+    error = failure.type if failure is not None else ""
+    return Deviation("faithful", "refused", what, None, got, _rule(run), error=error)
 
 
 def _differs(oracle: str, difference: Difference | None, run: Run) -> Deviation:

@@ -107,6 +107,8 @@ def resliced(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviati
     one, other = driver.run(case.chunks), driver.run(case.other)
     if not (_right(provider, case.chunks, one) and _right(provider, case.other, other)):
         return  # then faithful has it
+    if _accepted(provider, case.chunks) != _accepted(provider, case.other):
+        return  # these are two messages
     if one.ending == other.ending == "complete" and one.result != other.result:
         for name in one.result:
             if one.result[name] != other.result.get(name):
@@ -117,14 +119,17 @@ def resliced(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviati
 def parity(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviation]:
     """The streamed result equals the non-streamed one."""
     whole = driver.target.whole
-    judgement = Reading(provider, case.data).judgement
-    if whole is None or provider.body is None or not judgement.accepted or driver.target.gives != "reply":
+    accepted = Reading(provider, case.data).judgement.accepted
+    if whole is None or provider.body is None or not accepted or driver.target.gives != "reply":
         return
+    body = provider.body(accepted[0])
+    if body is None:
+        return  # the API has no such answer without streaming
     streamed = driver.run(case.chunks)
     if not _right(provider, case.chunks, streamed):
         return  # then faithful has it
     try:
-        buffered = normal_view(whole(provider.body(judgement.accepted[0])))
+        buffered = normal_view(whole(body))
     except WrongForm as error:
         yield Deviation("parity", "differs", "the answer that was not streamed", streamed.result, str(error))
         return
@@ -139,10 +144,14 @@ def parity(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviation
 
 
 def _right(provider: Provider, chunks: Sequence[Any], trace: Trace) -> bool:
-    data = b"".join(chunk if isinstance(chunk, bytes) else chunk.encode() for chunk in chunks)
     if trace.ending != "complete" or trace.result is None:
         return False
-    return any(views(trace.result, reply) is None for reply in Reading(provider, data).judgement.accepted)
+    return any(views(trace.result, reply) is None for reply in _accepted(provider, chunks))
+
+
+def _accepted(provider: Provider, chunks: Sequence[Any]) -> tuple[Reply, ...]:
+    data = b"".join(chunk if isinstance(chunk, bytes) else chunk.encode() for chunk in chunks)
+    return Reading(provider, data).judgement.accepted
 
 
 SIZES = (5_000, 80_000)

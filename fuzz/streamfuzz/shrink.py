@@ -19,7 +19,7 @@ from streamfuzz_strategies.wire import Wire
 
 from . import edits
 from .bench import Bench, read
-from .case import Case
+from .case import Case, digest
 from .explain import Finding, explain
 
 SECONDS = 10.0
@@ -38,7 +38,7 @@ class _Shrinker:
         self.bench = bench
         self.best = finding
         self.deadline = perf_counter() + seconds
-        self.tried: set[Case] = set()
+        self.tried: set[str] = set()
         self.broken = _broken(finding.case)
 
     @property
@@ -66,14 +66,15 @@ class _Shrinker:
                     break
 
     def _accept(self, case: Case) -> bool:
-        if case in self.tried or case.size > self.case.size or case == self.case:
+        name = digest(case)
+        if name in self.tried or case.size > self.case.size:
             return False
-        self.tried.add(case)
+        self.tried.add(name)
         if not case.probe and not _broken(case) <= self.broken:
             return False  # a stream that is odd in new ways is a worse witness, however short
         wanted = self.best.deviation
         for found in self.bench.deviations(case):
-            if (found.oracle, found.kind, found.rule) == (wanted.oracle, wanted.kind, wanted.rule):
+            if found.same_as(wanted):
                 explained = explain(self.bench, case, found, self.best.how)
                 if (
                     not explained.flaky

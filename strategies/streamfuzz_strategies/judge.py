@@ -45,7 +45,13 @@ ERROR = Rule(
     "the provider reported an error",
     "https://html.spec.whatwg.org/multipage/server-sent-events.html",
 )
-GENERIC_RULES = (NOT_JSON, EMPTY_PAYLOAD, RESET, ERROR)
+TRAILING = Rule(
+    "stream.trailing",
+    "something that is no event came after the end",
+    "https://html.spec.whatwg.org/multipage/server-sent-events.html",
+    "may",
+)
+GENERIC_RULES = (NOT_JSON, EMPTY_PAYLOAD, RESET, ERROR, TRAILING)
 """Rules that hold for every provider."""
 
 
@@ -137,6 +143,9 @@ class Reading:
         reading = cls.__new__(cls)
         reading.provider = provider
         reading.data = b""
+        # Whoever made events of payloads has taken the sentinel for the end that it is.
+        sentinel = (Event(Raw(provider.sentinel)),) if provider.sentinel is not None else ()
+        events = (*(event for event in events if event not in sentinel), *sentinel)
         reading.decoded = Decoded((), tuple(range(1, len(events) + 1)))
         reading._prepare(reading.decoded, tuple(events))
         return reading
@@ -228,6 +237,9 @@ class Reading:
         if not over and (rule := self._unreadable(event)) is not None:
             return walk, (*breaches, Breach(rule, index, "skip")), None
         walk = walk.copy()
+        found: list[Breach]
+        if over and self._unreadable(event) is not None:
+            return walk, (*breaches, Breach(TRAILING, index, "skip")), None
         found = walk.step(index, self.provider.steps(event, walk))
         if all(breach.reading != "skip" for breach in found):
             error = self.provider.error(event)

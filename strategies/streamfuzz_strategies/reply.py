@@ -156,7 +156,8 @@ def usage_of(data: Mapping[str, Json] | None, input_key: str, output_key: str) -
     """Read a provider's usage object by its own key names; ``None`` where there is none."""
     if not isinstance(data, Mapping):
         return None
-    return Usage(_count(data.get(input_key)), _count(data.get(output_key)))
+    usage = Usage(_count(data.get(input_key)), _count(data.get(output_key)))
+    return usage if usage != Usage() else None
 
 
 def _count(value: Json) -> int | None:

@@ -22,6 +22,7 @@ from streamfuzz_strategies import cuts
 from streamfuzz_strategies.judge import End, Reading
 from streamfuzz_strategies.mutations import BYTE_EDITS, EVENT_EDITS, apply, damage, edit, encode, rewritings
 from streamfuzz_strategies.providers import Drawing, Provider
+from streamfuzz_strategies.reply import Json
 from streamfuzz_strategies.stream import Frame, Raw, Stream, payloads
 from streamfuzz_strategies.style import PLAIN
 from streamfuzz_strategies.styles import SINGLE_STYLES, styles
@@ -42,6 +43,12 @@ EXAMPLES = ".hypothesis/streamfuzz"
 
 LAWFUL = "a lawful stream"
 """How a case came about that nothing was done to but cutting."""
+
+FIRST_DRAW = 48
+"""How many streams are drawn at first; each later draw is larger, up to four times that."""
+
+DEEP = 8
+"""How many streams of a draw are swept; the target gets a first look at all of them."""
 
 KEPT = 2
 """How many sightings of one kind are passed on; the rest are counted."""
@@ -122,6 +129,17 @@ def _fits(bench: Bench, probe: str) -> bool:
     return True
 
 
+def _members(value: Json, path: str = "", depth: int = 4) -> Iterator[str]:
+    """The paths of the members of a JSON value, so that events of another shape can be told apart."""
+    if isinstance(value, dict) and depth:
+        for name, member in value.items():
+            yield f"{path}.{name}"
+            yield from _members(member, f"{path}.{name}", depth - 1)
+    elif isinstance(value, list) and depth:
+        for item in value:
+            yield from _members(item, f"{path}[]", depth - 1)
+
+
 def sweep(bench: Bench, budget: Budget) -> Iterator[Batch]:
     """Search until the budget is spent; yields a batch after every stretch of work."""
     yield from _Sweep(bench, budget).batches()
@@ -142,24 +160,24 @@ class _Sweep:
         self.marks: set[str] = set()
 
     def batches(self) -> Iterator[Batch]:
-        size, number = 24, self.budget.seed
+        size, number = FIRST_DRAW, self.budget.seed
         while True:
-            for drawn in self._by_novelty(self._draw(size, number)):
-                for _ in self._stream(drawn):
-                    if self.batch.cases >= 2000 or self.batch.sightings or self._spent():
-                        yield self._flush()
-                        if self._spent():
-                            return
-            size, number = min(size * 2, 96), number + 1_000_003
+            drawn = self._draw(size, number)
+            for _ in chain(*map(self._glance, drawn), *map(self._stream, self._by_novelty(drawn))):
+                if self.batch.cases >= 2000 or self.batch.sightings or self._spent():
+                    yield self._flush()
+                    if self._spent():
+                        return
+            size, number = min(size * 2, 4 * FIRST_DRAW), number + 1_000_003
 
     def _draw(self, size: int, number: int) -> list[Drawn]:
         richness = (lambda drawn: len(self._marks(drawn.stream))) if self.budget.database else None
         return draw_batch(self.strategy, size, number, richness)
 
     def _by_novelty(self, batch: list[Drawn]) -> Iterator[Drawn]:
-        """Take the streams that have most of what no stream before had, for their size, first."""
+        """The few streams that have most of what no stream before had, for their size."""
         left = [(drawn, self._marks(drawn.stream)) for drawn in batch]
-        while left:
+        for _ in range(min(DEEP, len(left))):
             best = max(left, key=lambda one: len(one[1] - self.marks) / len(one[0].stream.events))
             left.remove(best)
             self.marks |= best[1]
@@ -167,7 +185,8 @@ class _Sweep:
 
     def _marks(self, stream: Stream) -> set[str]:
         data = encode(self.provider, stream)
-        return {*map(self.provider.kind, stream.events), *Wire(data, self.provider.framing).places()}
+        shapes = {" ".join(sorted(_members(event.data))) for event in stream.events}
+        return {*map(self.provider.kind, stream.events), *shapes, *Wire(data, self.provider.framing).places()}
 
     def _spent(self) -> bool:
         budget = self.budget
@@ -196,6 +215,16 @@ class _Sweep:
                 self.batch.sightings.append(Sighting(make(), deviation, how))
             else:
                 self.batch.repeats[f"{deviation.oracle}.{deviation.kind}"] += 1
+
+    def _glance(self, drawn: Drawn) -> Iterator[None]:
+        """A first look at a drawn stream: is the target right about it at all, and byte by byte?"""
+        if self.takes not in ("bytes", "text"):
+            return
+        for stream in (drawn.stream, drawn.again):
+            data = encode(self.provider, stream)
+            wire = Wire(data, self.provider.framing)
+            if self._spellable(data):
+                yield from self._cut(Reading(self.provider, data), wire, "eof", (cuts.every_byte(len(data)),), LAWFUL)
 
     # -- one stream ---------------------------------------------------------------------------------------------
 

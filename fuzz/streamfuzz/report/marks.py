@@ -15,10 +15,9 @@ from streamfuzz_strategies import providers
 from streamfuzz_strategies.wire import Wire
 
 from .. import edits
-from ..bench import Bench, read
+from ..bench import read
 from ..case import Case
 from ..explain import Finding, framing_features, kind_features, payload_features
-from ..target import Target
 
 SPOTS = 3
 """Places pointed at for each cause: enough to see what is meant."""
@@ -49,13 +48,12 @@ def _without_causes(finding: Finding) -> Iterator[Case]:
     case, wanted = finding.case, set(finding.causes)
     if not wanted:
         return
-    # The features ask the bench only whose streams it reads, so any target will do.
-    bench = Bench(Target(finding.target, iter, case.provider, case.takes, "events"))
+    provider = providers.get(case.provider)
     features = chain(
-        framing_features(bench, case),
+        framing_features(provider, case),
         [("the way its JSON is spelled", edits.respelled(case))],
-        payload_features(bench, case),
-        kind_features(bench, case),
+        payload_features(provider, case),
+        kind_features(provider, case),
     )
     for name, without in features:
         if name in wanted and without is not None:

@@ -106,8 +106,10 @@ def _message_steps(message: Json) -> Iterable[Step]:
         yield _BAD_MESSAGE
         return
     calls = message.get("tool_calls")
-    if not isinstance(calls, list | None) or not all(
-        isinstance(message.get(member), str | None) for member in ("content", "thinking")
+    if (
+        not isinstance(message.get("role"), str)
+        or not isinstance(calls, list | None)
+        or not all(isinstance(message.get(member), str | None) for member in ("content", "thinking"))
     ):
         yield _BAD_MESSAGE
     elif not all(map(_is_call, calls or ())):

@@ -18,10 +18,12 @@ def canonical(value: Json) -> str:
 
 
 def error(event: Event) -> str | None:
-    """The message of an error line."""
+    """The message of an error line; of an error object that has none, the object."""
     found = event.data.get("error") if isinstance(event.data, dict) else None
     if not found:
         return None
+    if isinstance(found, dict) and isinstance(found.get("message"), str):
+        found = found["message"]
     return found if isinstance(found, str) else canonical(found)
 
 

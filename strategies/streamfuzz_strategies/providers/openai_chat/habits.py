@@ -15,9 +15,10 @@ NOISE = (Event({"id": "", "object": OBJECT, "created": 0, "model": "", "choices"
 """A chunk without choices, as Azure begins with and moderated completions have anywhere."""
 
 FAILURES = (
+    Event({"error": {"message": "rate limit reached", "type": "rate_limit", "param": None, "code": "429"}}, "error"),
     Event({"error": {"message": "the engine is overloaded", "type": "server_error", "param": None, "code": None}}),
 )
-"""An error after the stream has begun: the object that an HTTP error would carry, as a payload."""
+"""An error after the stream has begun: the object that an HTTP error would carry, as a payload; gateways name it."""
 
 
 def _without(*kinds: str) -> Callable[[Event], Event | None]:

@@ -117,8 +117,9 @@ class _Flavour:
     """How a server writes its chunks, beyond what they say.
 
     ``chunk``, ``choice`` and ``delta`` are members that it adds everywhere; ``reasoning`` is the member that
-    carries thinking.  Azure announces its verdict on the prompt in a first chunk without choices, and with
-    the asynchronous filter sends verdicts on the answer in chunks of their own.
+    carries thinking.  Some put the finish reason on the last delta, not on a chunk of its own.  Azure
+    announces its verdict on the prompt in a first chunk without choices, and with the asynchronous filter sends
+    verdicts on the answer in chunks of their own.
     """
 
     chunk: Mapping[str, Json] = field(default_factory=dict)
@@ -129,6 +130,7 @@ class _Flavour:
     logprobs: bool = False
     prompt_filter: bool = False
     async_filter: bool = False
+    finish_on_last: bool = False
 
 
 _SAFE: Object = {"hate": {"filtered": False, "severity": "safe"}}
@@ -148,6 +150,7 @@ _FLAVOURS = st.sampled_from(
         _Flavour(delta={"content": None, "tool_calls": None}),
         _Flavour(prompt_filter=True, choice={"content_filter_results": {}}),
         _Flavour(prompt_filter=True, async_filter=True),
+        _Flavour(finish_on_last=True),
     )
 )
 _OPENINGS: tuple[Object, ...] = (
@@ -248,7 +251,9 @@ def _draw_entries(draw: Draw, index: int, choice: Choice, flavour: _Flavour) -> 
     entries = [_entry(index, delta, None, flavour) for delta in deltas]
     if flavour.async_filter:
         entries.append({"index": index, "delta": {}, "finish_reason": None, "content_filter_results": _SAFE})
-    if choice.finish is not None:
+    if choice.finish is not None and flavour.finish_on_last:
+        entries[-1] = {**entries[-1], "finish_reason": choice.finish}
+    elif choice.finish is not None:
         entries.append(_entry(index, {}, choice.finish, flavour))
     return entries
 

@@ -128,11 +128,11 @@ def error(event: Event) -> str | None:
     if name == "response.failed":
         response = data.get("response")
         cause = response.get("error") if isinstance(response, dict) else None
-        return _message(cause) or "the response failed"
+        return _message(cause) or ""
     if name == "error":
-        return _message(data.get("error")) or _message(data) or "unspecified error"
+        return _message(data.get("error")) or _message(data) or ""
     if name is None and data.get("error"):
-        return _message(data["error"]) or "unspecified error"
+        return _message(data["error"]) or ""
     return None
 
 

@@ -1,0 +1,143 @@
+"""Corpora: files are there whole or not at all, and every trouble is told as something to mend."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamfuzz import corpus
+from streamfuzz.case import Case, CaseError, CaseFile, Expectation, Found, load
+from streamfuzz.explain import Finding
+from streamfuzz.oracles import Deviation
+from streamfuzz.target import UsageError
+
+CASE = Case("sse", (b"data: a\n\n",))
+FILE = CaseFile(CASE, "a reason")
+HELLO = b"""data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m",\
+"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}
+
+"""
+DONE = b"data: [DONE]\n\n"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*"))
+
+
+# --- writing
+
+
+def test_a_saved_file_reads_back_and_is_named_by_its_content(tmp_path: Path) -> None:
+    path = corpus.save(tmp_path / "deep" / "er", FILE)
+    assert path == tmp_path / "deep" / "er" / FILE.name
+    assert corpus.open_case(path) == FILE
+
+
+def test_saving_twice_leaves_one_file_with_the_newer_reason(tmp_path: Path) -> None:
+    corpus.save(tmp_path, FILE)
+    corpus.save(tmp_path, CaseFile(CASE, "a better reason"))
+    assert names(tmp_path) == [FILE.name]
+    assert corpus.open_case(tmp_path / FILE.name).why == "a better reason"
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_write_that_fails_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str, error: BaseException
+) -> None:
+    corpus.save(tmp_path, FILE)
+    before = (tmp_path / FILE.name).read_bytes()
+
+    def fail(*args: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(os, failing, fail)
+    wanted = UsageError if isinstance(error, OSError) else KeyboardInterrupt
+    for file in (CaseFile(CASE, "other"), CaseFile(Case("sse", (b"other",)))):
+        with pytest.raises(wanted):
+            corpus.save(tmp_path, file)
+    assert names(tmp_path) == [FILE.name]
+    assert (tmp_path / FILE.name).read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    for ask in (corpus.probe, lambda folder: corpus.save(folder, FILE)):
+        with pytest.raises(UsageError, match=r"cannot write to .*; choose another folder"):
+            ask(tmp_path / "file" / "below")
+
+    def deny(*args: Any, **more: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", deny)
+    with pytest.raises(UsageError, match="Permission denied; choose another folder"):
+        corpus.probe(tmp_path)
+
+
+def test_asking_whether_a_folder_can_be_written_to_leaves_it_empty(tmp_path: Path) -> None:
+    corpus.probe(tmp_path / "new")
+    assert names(tmp_path) == ["new"]
+
+
+# --- reading
+
+
+def test_a_file_that_cannot_be_read_is_told_by_name(tmp_path: Path) -> None:
+    with pytest.raises(CaseError, match=r"cannot read .*gone\.json: No such file"):
+        corpus.open_case(tmp_path / "gone.json")
+    (tmp_path / "bad.json").write_bytes(b"{")
+    with pytest.raises(CaseError, match=r"bad\.json is not JSON"):
+        corpus.open_case(tmp_path / "bad.json")
+
+
+def test_paths_come_in_order_of_name_and_place(tmp_path: Path) -> None:
+    for name in ("b.json", "a/z.json", "a/y.json", "c.txt", ".hidden.json", ".x.part"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert [str(path.relative_to(tmp_path)) for path in corpus.paths([tmp_path])] == ["a/y.json", "a/z.json", "b.json"]
+    given = [tmp_path / "c.txt", tmp_path / "a"]
+    assert [path.name for path in corpus.paths(given)] == ["c.txt", "y.json", "z.json"]
+
+
+def test_a_place_that_does_not_exist_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no such file or folder: .*nowhere"):
+        list(corpus.paths([tmp_path / "nowhere"]))
+
+
+# --- what is written
+
+
+@pytest.mark.parametrize(
+    ("chunks", "end", "outcome", "rule"),
+    [
+        ((HELLO, DONE), "eof", "complete", None),
+        ((HELLO,), "eof", "either", "openai-chat.done.missing"),
+        ((HELLO, DONE), "reset", "either", None),
+        ((DONE,), "eof", "refuse", "openai-chat.stream.empty"),
+        ((b"data: {\n\n",), "eof", "refuse", "stream.payload.not-json"),
+    ],
+)
+def test_the_expectation_is_what_the_judge_says(chunks: Any, end: Any, outcome: str, rule: str | None) -> None:
+    made = corpus.expectation(Case("openai-chat", chunks, end=end))
+    assert made.outcome == outcome
+    if rule is None:
+        assert made.rule is None
+    else:
+        assert made.rule is not None
+        assert made.rule.split(".")[0] == rule.split(".")[0]
+    assert (made.reply is None) == (outcome == "refuse")
+    if made.reply is not None:
+        assert made.reply["choices"][0]["text"] == "hi"
+
+
+def test_a_finding_is_kept_with_who_found_it_and_how() -> None:
+    finding = Finding("t", CASE, Deviation("faithful", "lost", "frame 1", "a", None), ("a comment",), "truncated")
+    file = corpus.as_file(finding)
+    assert file.case == CASE
+    assert file.why == finding.sentence
+    assert file.found == Found("t", "faithful", "faithful.lost: a comment", finding.sentence, "truncated")
+    assert isinstance(file.expect, Expectation)
+    assert load(corpus.dump(file)) == file
