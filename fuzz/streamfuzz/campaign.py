@@ -252,6 +252,8 @@ def _follows(finding: Finding, other: Finding) -> bool:
             return True
         if mine.oracle == theirs.oracle and set(other.causes) < set(finding.causes):
             return True
+        if mine.error and (mine.oracle, mine.error) == (theirs.oracle, theirs.error) and not finding.causes:
+            return True  # the same error twice over, so that taking away one of its causes does not help
     return (
         mine.oracle == "prefix"
         and theirs.oracle in ("faithful", "fragmentation")

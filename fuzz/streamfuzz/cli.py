@@ -26,7 +26,7 @@ from streamfuzz_strategies.judge import GENERIC_RULES
 
 from . import campaign, config, corpus, ruler, targets
 from .bench import ALL_ORACLES, Bench
-from .case import CaseFile
+from .case import CaseError, CaseFile
 from .detect import detectability, summary
 from .engines import Budget
 from .explain import explain
@@ -160,22 +160,36 @@ def replay_command(
     as_json: bool,
 ) -> int:
     """Run case files, or all in a folder, against TARGET again."""
-    files = [(path, corpus.open_case(path)) for path in corpus.paths(places)]
-    if not files:
-        raise UsageError(f"no case files in {', '.join(map(str, places))}")
+    files, unreadable = _open_all(places)
     done: list[Replayed] = []
     for group in _by_form(files):
         case = group[0][1].case
         found = _for_case(target, case.provider, case.takes, provider, takes, gives)
         done += replay(found, group, tuple(oracles) or ALL_ORACLES)
+    outcome = replay_json(done, unreadable)
     if as_json:
-        click.echo(json.dumps(replay_json(done), ensure_ascii=False))
-    else:
-        for replayed in done:
-            _print_replayed(replayed)
-        failed = sum(replayed.status in ("fail", "flaky") for replayed in done)
-        click.echo(f"{len(done)} cases: {len(done) - failed} pass, {failed} fail")
-    return int(any(replayed.status in ("fail", "flaky") for replayed in done))
+        click.echo(json.dumps(outcome, ensure_ascii=False))
+        return int(outcome["exit_code"])
+    for replayed in done:
+        _print_replayed(replayed)
+    for reason in unreadable.values():
+        click.echo(f"error {ruler.printable(reason)}")
+    failed = sum(replayed.status in ("fail", "flaky") for replayed in done)
+    click.echo(f"{len(done)} cases: {len(done) - failed} pass, {failed} fail, {len(unreadable)} not readable")
+    return int(outcome["exit_code"])
+
+
+def _open_all(places: Sequence[Path]) -> tuple[list[tuple[Path, CaseFile]], dict[Path, str]]:
+    """All case files, and why those that cannot be read cannot be."""
+    files, unreadable = [], {}
+    for path in corpus.paths(places):
+        try:
+            files.append((path, corpus.open_case(path)))
+        except CaseError as error:
+            unreadable[path] = str(error)
+    if not files and not unreadable:
+        raise UsageError(f"no case files in {', '.join(map(str, places))}")
+    return files, unreadable
 
 
 def _by_form(files: Sequence[tuple[Path, CaseFile]]) -> list[list[tuple[Path, CaseFile]]]:

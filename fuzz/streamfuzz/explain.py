@@ -357,7 +357,9 @@ def _replacing(words: str) -> Callable[[Event], Event]:
 def _ascii(event: Event) -> Event:
     if isinstance(event.data, Raw):
         return event
-    return Event(_map_strings(event.data, lambda t: "".join(c if c.isascii() else "x" for c in t)), event.name)
+    # What is no line end is a feature of its own.
+    plain = str.maketrans({c: "x" for c in set(_words(event)) if not c.isascii() and c not in NOT_LINE_ENDS})
+    return Event(_map_strings(event.data, lambda text: text.translate(plain)), event.name)
 
 
 # -- words ----------------------------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ class Deviation:
 
     Attributes:
         oracle: which invariant.
-        kind: what went wrong in one word: lost, repeated, reordered, altered, invented, refused, trusted,
-            swallowed, masked, undeclared, late, taken-back, early, twice, hung, leaked, mixed, slow, differs.
+        kind: what went wrong in one word: lost, repeated, reordered, altered, invented, delivered, refused,
+            trusted, swallowed, masked, undeclared, late, taken-back, early, twice, hung, leaked, mixed, slow, differs.
         what: the thing it happened to, in words.
         expected: what it should have been, as far as there is such a thing.
         got: what it was.

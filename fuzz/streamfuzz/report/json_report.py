@@ -79,14 +79,23 @@ REPLAY_SCHEMA: Mapping[str, Json] = {
     "$schema": _DRAFT,
     "$id": "urn:streamfuzz:replay:1",
     "title": "streamfuzz replay",
-    "type": "array",
-    "items": _object(
-        "One case file, run again.",
-        file={"type": "string", "description": "Its path."},
-        status={"enum": ["pass", "warn", "known", "flaky", "fail", "error"]},
-        sentence={**_TEXT_OR_NULL, "description": "What goes wrong, or why the file could not be run."},
-        signature={**_TEXT_OR_NULL, "description": "What makes two failures one finding."},
-        judge_differs={**_TEXT_OR_NULL, "description": "What the judge says today, if not what the file expects."},
+    **_object(
+        "Case files, run again.",
+        cases={
+            "type": "array",
+            "items": _object(
+                "One case file.",
+                file={"type": "string", "description": "Its path."},
+                status={"enum": ["pass", "warn", "known", "flaky", "fail", "error"]},
+                sentence={**_TEXT_OR_NULL, "description": "What goes wrong, or why the file could not be run."},
+                signature={**_TEXT_OR_NULL, "description": "What makes two failures one finding."},
+                judge_differs={
+                    **_TEXT_OR_NULL,
+                    "description": "What the judge says today, if not what the file expects.",
+                },
+            ),
+        },
+        exit_code={"enum": [0, 1, 2], "description": "0 all pass, 1 some fail, 2 some could not be read."},
     ),
 }
 """The JSON Schema (draft 2020-12) of :func:`replay_json`."""
@@ -116,7 +125,7 @@ def result_json(result: Result) -> dict[str, Json]:
     return {name: _writable(value) for name, value in made.items()}
 
 
-def replay_json(replayed: Iterable[Replayed], unreadable: Mapping[Path, str] | None = None) -> list[dict[str, Json]]:
+def replay_json(replayed: Iterable[Replayed], unreadable: Mapping[Path, str] | None = None) -> dict[str, Json]:
     """The results of a replay as JSON that :data:`REPLAY_SCHEMA` accepts.
 
     Args:
@@ -125,7 +134,9 @@ def replay_json(replayed: Iterable[Replayed], unreadable: Mapping[Path, str] | N
     """
     made = [_replayed(one) for one in replayed]
     made += [_row(str(path), "error", reason) for path, reason in (unreadable or {}).items()]
-    return [{name: _writable(value) for name, value in row.items()} for row in made]
+    rows = [{name: _writable(value) for name, value in row.items()} for row in made]
+    statuses = {row["status"] for row in rows}
+    return {"cases": rows, "exit_code": 2 if "error" in statuses else int(bool(statuses & {"fail", "flaky"}))}
 
 
 def _finding(reported: Reported) -> dict[str, Json]:

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamfuzz.bench import Bench, read
+from streamfuzz.bench import read
 from streamfuzz.case import Case
 from streamfuzz.explain import Finding, framing_features, kind_features, payload_features
 from streamfuzz.oracles import Deviation
 from streamfuzz.report.marks import COMPARED, SPOTS, marks
-from streamfuzz.target import Target
+from streamfuzz_strategies.providers import get
 from streamfuzz_strategies.stream import Event, Frame
 
 HELLO = '{"choices":[{"index":0,"delta":{"content":"hi"}}]}'
@@ -126,9 +126,9 @@ PIECES = st.sampled_from(
 @settings(deadline=None, max_examples=60)
 def test_whatever_the_causes_marks_stay_within_the_stream(data):
     case = chat(data)
-    bench = Bench(Target("t", iter, "openai-chat", "bytes", "events"))
+    provider = get("openai-chat")
     for features in (framing_features, payload_features, kind_features):
-        for name, _ in features(bench, case):
+        for name, _ in features(provider, case):
             found = marks(finding(case, name))
             assert all(0 <= offset <= len(case.data) for offset in found)
             assert list(found) == sorted(set(found))
