@@ -221,9 +221,31 @@ class _Campaign:
             self.result.gone = tuple(k for k in self.target.known if k.signature not in seen)
 
 
-def _rank(reported: Reported) -> tuple[bool, bool, str, int]:
-    finding = reported.finding
-    return (not reported.counts, finding.flaky, finding.deviation.oracle, finding.case.size)
+BELIEVED_FIRST = (
+    "fragmentation",
+    "isolated",
+    "faithful",
+    "surfaced_error",
+    "bounded",
+    "no_early_action",
+    "incremental",
+    "prefix",
+)
+"""Oracles whose findings a person believes at first sight, so they are told first; the others follow by name."""
+
+
+def _rank(reported: Reported) -> tuple[bool, bool, int, bool, str, int]:
+    deviation = reported.finding.deviation
+    believed = BELIEVED_FIRST.index(deviation.oracle) if deviation.oracle in BELIEVED_FIRST else len(BELIEVED_FIRST)
+    lawful = deviation.rule is None
+    return (
+        not reported.counts,
+        reported.finding.flaky,
+        believed,
+        not lawful,
+        deviation.oracle,
+        reported.finding.case.size,
+    )
 
 
 def _fold(findings: list[Finding]) -> list[Finding]:

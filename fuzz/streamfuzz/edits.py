@@ -50,7 +50,7 @@ def apply(case: Case, edits: Iterable[Edit]) -> Case | None:
     made: list[bytes] = []
     moved: list[int] = list(at)
     position = shift = 0
-    for start, stop, new in sorted(edits):
+    for start, stop, new in sorted(_narrowed(data, edit) for edit in edits):
         made += [data[position:start], new]
         for number, offset in enumerate(at):
             if start < offset < stop:
@@ -61,6 +61,19 @@ def apply(case: Case, edits: Iterable[Edit]) -> Case | None:
         shift += len(new) - (stop - start)
     edited = b"".join([*made, data[position:]])
     return None if edited == data else recut(case, edited, tuple(moved))
+
+
+def _narrowed(data: bytes, edit: Edit) -> Edit:
+    """The edit without what it leaves as it is at its two ends, so that cuts there stay where they are."""
+    start, stop, new = edit
+    old = data[start:stop]
+    same = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    start, new = start + same, new[same:]
+    old = old[same:]
+    same = next(
+        (n for n, (a, b) in enumerate(zip(old[::-1], new[::-1], strict=False)) if a != b), min(len(old), len(new))
+    )
+    return start, stop - same, new[: len(new) - same]
 
 
 def frames(case: Case) -> Iterator[tuple[tuple[Line, ...], str]]:

@@ -22,6 +22,9 @@ from .bench import Bench, read
 from .case import Case, digest
 from .explain import Finding, explain
 
+PICKED = 64
+"""Length up to which a text is picked apart character by character."""
+
 SECONDS = 10.0
 """How long the shrinking of one finding may take."""
 
@@ -46,9 +49,9 @@ class _Shrinker:
         return self.best.case
 
     def run(self) -> Finding:
-        size = None
-        while size != self.case.size and perf_counter() < self.deadline:
-            size = self.case.size
+        before = None
+        while before != self.case and perf_counter() < self.deadline:
+            before = self.case
             for step in (_fewer_chunks, _fewer_frames, _fewer_lines, _smaller_json, _plain_style, _fewer_bytes):
                 self._pass(step)
         return self.best
@@ -67,7 +70,7 @@ class _Shrinker:
 
     def _accept(self, case: Case) -> bool:
         name = digest(case)
-        if name in self.tried or case.size > self.case.size:
+        if name in self.tried or _weight(case) >= _weight(self.case):
             return False
         self.tried.add(name)
         if not case.probe and not _broken(case) <= self.broken:
@@ -79,7 +82,7 @@ class _Shrinker:
                 if (
                     not explained.flaky
                     and explained.signature == self.best.signature
-                    and _smaller(explained, self.best)
+                    and _weight(explained.case) < _weight(self.case)
                 ):
                     self.best = replace(explained, count=self.best.count)
                     return True
@@ -90,8 +93,9 @@ def _broken(case: Case) -> set[str]:
     return {breach.rule.id for breach in read(case).judge(case.end).breaches}
 
 
-def _smaller(one: Finding, other: Finding) -> bool:
-    return (one.case.size, len(one.case.chunks)) < (other.case.size, len(other.case.chunks))
+def _weight(case: Case) -> tuple[int, int]:
+    """How simple a case is to read: its size, and of two equally long the one with plainer line ends."""
+    return case.size, case.data.count(b"\r") if edits.is_wire(case) else 0
 
 
 def _fewer_chunks(case: Case) -> Iterator[Case | None]:
@@ -190,10 +194,10 @@ def _shorter(text: str) -> Iterator[str]:
         yield "a"
         yield text[: len(text) // 2]
         yield text[len(text) // 2 :]
-        yield text[1:]
-        yield text[:-1]
-        if len(text) <= 12:
-            yield from (text[:i] + text[i + 1 :] for i in range(1, len(text) - 1))
+        width = max(1, len(text) // 4)
+        while width and (width > len(text) // 16 or len(text) <= PICKED):
+            yield from (text[:start] + text[start + width :] for start in range(0, len(text), width))
+            width //= 2
 
 
 def _fewer_bytes(case: Case) -> Iterator[Case | None]:

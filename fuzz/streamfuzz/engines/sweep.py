@@ -105,6 +105,7 @@ def goals(bench: Bench) -> tuple[str, ...]:
     if target.takes in ("bytes", "text"):
         named += [f"cut {place}" for place in PLACES[provider.framing.name] if _can_cut(place, target.takes)]
         named += [f"style: {name}" for name, _ in SINGLE_STYLES[provider.framing.name]]
+        named += ["rewriting: insert an event that means nothing"] if provider.noise else []
         named += ["empty chunks", "one byte a chunk", "truncated", "connection reset"]
     return tuple(named)
 
@@ -246,8 +247,9 @@ class _Sweep:
         if self.streams == 1:
             yield from self._probes(drawn, data)
         for mutation in rewritings(provider, stream):
-            self._goal(f"style: {mutation.args[0]}" if len(mutation.args) == 1 else mutation.name)
-            how = str(mutation.args[0]) if mutation.name == "write it in another style" else mutation.name
+            restyled = mutation.name == "write it in another style"
+            self._goal(f"style: {mutation.args[0]}" if restyled else f"rewriting: {mutation.name}")
+            how = str(mutation.args[0]) if restyled else mutation.name
             yield from self._variant(apply(provider, stream, (mutation,)), how, stride)
         yield from self._truncated(reading, wire, stride)
         for number, mutation in enumerate(damage(provider, stream)):

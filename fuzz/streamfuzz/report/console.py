@@ -49,6 +49,10 @@ _COUNTED: dict[Verdict, tuple[str, str]] = {
 }
 
 
+IN_FULL = 10
+"""Findings that are drawn; more would bury the first, so the rest get a sentence and their file."""
+
+
 class Console:
     """Shows a search while it runs and what it found when it is over.
 
@@ -119,8 +123,14 @@ class Console:
         if result.findings:
             self._wrapped(((self._safe(headline(result)), "bold"),))
         for number, reported in enumerate(result.findings, 1):
-            self._print("")
-            self._finding(number, reported, replay)
+            if number <= IN_FULL:
+                self._print("")
+                self._finding(number, reported, replay)
+            else:
+                if number == IN_FULL + 1:
+                    self._print("")
+                    self._print("And, in short (`streamfuzz show FILE` draws one):")
+                self._in_short(number, reported)
         if result.findings:
             self._print("")
         self._covered(result)
@@ -148,6 +158,14 @@ class Console:
             self._print(f"{indent}file    {self._safe(str(reported.path))}")
             self._print(f"{indent}replay  {self._safe(replay(reported))}")
 
+    def _in_short(self, number: int, reported: Reported) -> None:
+        word, style = _VERDICTS[verdict(reported)]
+        indent = " " * (len(str(number)) + 2)
+        sentence = self._safe(reported.finding.sentence)
+        self._wrapped(((f"{number}. ", ""), (word, style), (f"  {sentence}", "")), indent)
+        if reported.path is not None:
+            self._print(f"{indent}{self._safe(str(reported.path))}", "dim")
+
     def _values(self, expected: object, got: object) -> Iterator[str]:
         """What should have been given and what was, where the sentence has no room for it."""
         if expected is None or got is None or max(len(repr(expected)), len(repr(got))) <= QUOTED:
@@ -164,7 +182,7 @@ class Console:
             yield f"{name:<9}  {crop(part + (dots if len(text) > start + shown else ''), room, self._gap)}"
 
     def _covered(self, result: Result) -> None:
-        reached = sum(1 for count in result.goals.values() if count)
+        reached = sum(1 for name, count in result.goals.items() if count and not name.startswith("rule: "))
         in_all = reached + len(result.unreached)
         if not result.cases:
             self._wrapped((("Nothing was judged: the search ended before its first case.", "bold yellow"),))
