@@ -208,7 +208,7 @@ class _Campaign:
             try:
                 self._progress("shrinking")
                 share = (deadline - perf_counter()) / (len(findings) - number)
-                small = finding if self.result.interrupted else shrink(self.bench, finding, min(share, SECONDS))
+                small = finding if self.result.interrupted else shrink(self.bench, finding, min(3 * share, SECONDS))
             except KeyboardInterrupt:
                 self.result.interrupted, small = True, finding
             known = next((k for k in self.target.known if k.signature == small.signature), None)

@@ -103,7 +103,7 @@ def goals(bench: Bench) -> tuple[str, ...]:
     named = [f"probe: {probe}" for probe in PROBES if probe and _fits(bench, probe)]
     named += [f"damage: {name}" for name in (*EVENT_EDITS, *BYTE_EDITS) if name in _DAMAGES]
     if target.takes in ("bytes", "text"):
-        named += [f"cut {place}" for place in PLACES[provider.framing.name] if _can_cut(place, target.takes)]
+        named += [f"cut {place}" for place in PLACES[provider.framing.name] if _can_cut(place, bench)]
         named += [f"style: {name}" for name, _ in SINGLE_STYLES[provider.framing.name]]
         named += ["rewriting: insert an event that means nothing"] if provider.noise else []
         named += ["empty chunks", "one byte a chunk", "truncated", "connection reset"]
@@ -113,8 +113,20 @@ def goals(bench: Bench) -> tuple[str, ...]:
 _DAMAGES = ("drop an event", "repeat an event", "swap two events", "cut a payload short", "send something else")
 
 
-def _can_cut(place: str, takes: str) -> bool:
-    return takes == "bytes" or not place.endswith("character")
+def _can_cut(place: str, bench: Bench) -> bool:
+    """Whether lawful streams for the target have such a place."""
+    if bench.target.takes == "text" and place.endswith("character"):
+        return False
+    provider = bench.provider
+    lacking = {
+        "inside a broken character": True,
+        "inside a blank line": True,
+        "inside a text value": not provider.text_payloads,
+        "inside the [DONE] sentinel": provider.sentinel is None,
+        "inside the byte order mark": provider.framing.name != "sse",
+        "after the byte order mark": provider.framing.name != "sse",
+    }
+    return not lacking.get(place, False)
 
 
 def _fits(bench: Bench, probe: str) -> bool:
@@ -296,7 +308,7 @@ class _Sweep:
             cut = iter(((len(data) * (few % 8) // 8,),)) if len(data) > 8 else iter(())
         else:
             cut = iter((cuts.every_byte(len(data)),))
-        yield from self._cut(reading, wire, "eof", cut, how)
+        yield from self._cut(reading, wire, "eof", cut, how, quick=few is not None)
 
     def _spellable(self, data: bytes) -> bool:
         if self.takes == "bytes":
@@ -308,10 +320,16 @@ class _Sweep:
         return True
 
     def _cut(
-        self, reading: Reading, wire: Wire, end: End, fragmentations: Iterable[cuts.Cuts], how: str
+        self,
+        reading: Reading,
+        wire: Wire,
+        end: End,
+        fragmentations: Iterable[cuts.Cuts],
+        how: str,
+        *,
+        quick: bool = False,
     ) -> Iterator[None]:
-        """Run one byte string whole and then in every given fragmentation."""
-        count_places = how == LAWFUL
+        """Run one byte string whole and then in every given fragmentation; ``quick``: count no places."""
         bench, target, data = self.bench, self.bench.target, wire.data
         judgement = reading.judge(end)
         if not self._spellable(data):
@@ -328,7 +346,7 @@ class _Sweep:
             chunks = self._chunks(data, offsets)
             trace = bench.driver.run(chunks, end)
             self._count()
-            if len(offsets) == 1 and count_places:
+            if len(offsets) == 1 and not quick:
                 self.batch.goals["cut " + wire.place(offsets[0])] += 1
             watched = baseline.streaming and number < 4
             if not watched and trace.outcome() == outcome:

@@ -1,0 +1,296 @@
+"""Campaigns: what was found is grouped, shrunk, written and told, and known deviations stay true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamfuzz import campaign
+from streamfuzz.bench import Bench
+from streamfuzz.campaign import NewFinding, Progress, Result, preflight, run
+from streamfuzz.case import Case
+from streamfuzz.corpus import open_case
+from streamfuzz.demo import StreamError, demo, repaired
+from streamfuzz.engines import Batch, Budget, Sighting
+from streamfuzz.explain import Finding
+from streamfuzz.oracles import Deviation
+from streamfuzz.target import Known, Target, UsageError, target
+
+SMALL = Budget(seconds=None, cases=1200, seed=1)
+REPAIRED = target(repaired, errors=(StreamError,))
+TOMORROW, YESTERDAY = date.today() + timedelta(1), date.today() - timedelta(1)
+
+
+def wrong_finish(chunks: Iterable[bytes]) -> Any:
+    return {**repaired(chunks), "finish": "never"}
+
+
+def wrong(known: tuple[Known, ...] = ()) -> Target:
+    return target(wrong_finish, name="wrong", errors=(StreamError,), known=known)
+
+
+@pytest.fixture(scope="module")
+def of_demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, list[Any], Path]:
+    folder = tmp_path_factory.mktemp("corpus")
+    told: list[Any] = []
+    return run(demo(), SMALL, folder=folder, tell=told.append), told, folder
+
+
+Outcome = tuple[Result, list[Any], Path]
+
+
+# --- what a campaign finds
+
+
+def test_the_demo_has_findings_and_its_repaired_twin_has_none(of_demo: Outcome) -> None:
+    assert of_demo[0].exit_code == 1
+    sound = run(REPAIRED, SMALL)
+    assert sound.findings == []
+    assert sound.exit_code == 0
+
+
+def test_a_result_says_what_was_searched(of_demo: Outcome) -> None:
+    result, _, _ = of_demo
+    assert (result.target, result.provider, result.seed) == ("demo", "openai-chat", 1)
+    assert result.cases >= 1200
+    assert 0 < result.inside <= result.seconds
+    assert not result.interrupted
+    assert set(result.unreached).isdisjoint(result.goals)
+
+
+def test_every_finding_has_a_signature_of_its_own(of_demo: Outcome) -> None:
+    signatures = [reported.finding.signature for reported in of_demo[0].findings]
+    assert len(signatures) > 1
+    assert len(set(signatures)) == len(signatures)
+
+
+def test_findings_that_count_come_first(of_demo: Outcome) -> None:
+    counts = [reported.counts for reported in of_demo[0].findings]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_every_finding_shows_again_from_its_file(of_demo: Outcome) -> None:
+    result, _, folder = of_demo
+    assert {reported.path for reported in result.findings} == set(folder.iterdir())
+    with Bench(demo()) as bench:
+        for reported in result.findings:
+            assert reported.path is not None
+            file = open_case(reported.path)
+            assert file.case == reported.finding.case
+            assert file.why == reported.finding.sentence
+            assert file.found is not None
+            assert file.found.signature == reported.finding.signature
+            assert any(d.same_as(reported.finding.deviation) for d in bench.deviations(file.case))
+
+
+def test_findings_are_told_as_they_are_made_and_progress_never_goes_back(of_demo: Outcome) -> None:
+    result, told, _ = of_demo
+    new = [happening.finding.signature for happening in told if isinstance(happening, NewFinding)]
+    assert len(new) == len(set(new))
+    assert {reported.finding.signature for reported in result.findings} <= set(new)
+    progress = [happening for happening in told if isinstance(happening, Progress)]
+    assert [p.cases for p in progress] == sorted(p.cases for p in progress)
+    assert progress[-1].cases == result.cases
+    assert all(p.goals <= p.goals_in_all for p in progress)
+    assert {"searching", "shrinking"} <= {p.stage for p in progress}
+
+
+def test_only_the_oracles_asked_for_are_asked() -> None:
+    found = run(demo(), SMALL, oracles=("fail_closed",)).findings
+    assert {reported.finding.deviation.oracle for reported in found} == {"fail_closed"}
+
+
+# --- known deviations
+
+SIGNATURE = "faithful.altered"
+
+
+def test_a_known_deviation_is_excused_until_it_expires() -> None:
+    result = run(wrong((Known(SIGNATURE, "being mended", TOMORROW),)), SMALL)
+    assert [(r.finding.signature, r.counts) for r in result.findings] == [(SIGNATURE, False)]
+    assert result.exit_code == 0
+    assert result.gone == ()
+    late = run(wrong((Known(SIGNATURE, "being mended", YESTERDAY),)), SMALL)
+    assert [r.known for r in late.findings] == [None]
+    assert late.exit_code == 1
+
+
+def test_a_deviation_is_still_excused_on_its_last_day() -> None:
+    assert run(wrong((Known(SIGNATURE, "being mended", date.today()),)), SMALL).exit_code == 0
+
+
+def test_a_deviation_that_is_gone_fails_the_run() -> None:
+    gone = Known("faithful.lost: a comment", "being mended", TOMORROW)
+    result = run(wrong((gone, Known(SIGNATURE, "", TOMORROW))), SMALL)
+    assert result.gone == (gone,)
+    assert result.exit_code == 4
+
+
+def test_a_known_deviation_excuses_no_other() -> None:
+    result = run(demo_with_known(), SMALL)
+    assert result.exit_code == 1
+
+
+def demo_with_known() -> Target:
+    from dataclasses import replace
+
+    return replace(demo(), known=(Known("faithful.altered", "", TOMORROW),))
+
+
+# --- exit codes
+
+
+def finding(verdict: Any = "fail", **more: Any) -> Finding:
+    deviation = Deviation("faithful", "lost", "the text", verdict=verdict)
+    return Finding("t", Case("sse", (b"",)), deviation, (), **more)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"cases": 5}, 0),
+        ({}, 4),
+        ({"cases": 5, "findings": [campaign.Reported(finding())]}, 1),
+        ({"cases": 5, "findings": [campaign.Reported(finding("warn"))]}, 0),
+        ({"cases": 5, "findings": [campaign.Reported(finding(), known=Known("s", "", TOMORROW))]}, 0),
+        ({"cases": 5, "gone": (Known("s", "", TOMORROW),)}, 4),
+        ({"gone": (Known("s", "", TOMORROW),), "findings": [campaign.Reported(finding())]}, 1),
+    ],
+)
+def test_the_exit_code_tells_how_it_went(changes: dict[str, Any], code: int) -> None:
+    assert Result("t", "sse", 0, **changes).exit_code == code
+
+
+# --- engines and interruptions
+
+
+def sightings_of(made: Target, *cases: Case) -> list[Sighting]:
+    with Bench(made) as bench:
+        return [Sighting(case, deviation, "by hand") for case in cases for deviation in bench.deviations(case)]
+
+
+PLAIN = Case(
+    "openai-chat",
+    (
+        b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,'
+        b'"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
+    ),
+)
+
+
+def test_any_engine_will_do_and_equal_failures_are_one_finding() -> None:
+    made = wrong()
+    seen = sightings_of(made, PLAIN, PLAIN, PLAIN)
+
+    def engine(bench: Bench, budget: Budget) -> Iterator[Batch]:
+        yield Batch(3, seen)
+
+    result = run(made, SMALL, engine=engine)
+    assert result.cases == 3
+    (reported,) = result.findings
+    assert reported.finding.count == 3
+    assert reported.finding.case.size < PLAIN.size
+
+
+@pytest.mark.parametrize("stage", ["searching", "shrinking"])
+def test_an_interrupted_search_keeps_what_it_has(stage: str) -> None:
+    made = wrong()
+    seen = sightings_of(made, PLAIN)
+
+    def engine(bench: Bench, budget: Budget) -> Iterator[Batch]:
+        yield Batch(1, seen)
+        if stage == "searching":
+            raise KeyboardInterrupt
+
+    def tell(happening: Any) -> None:
+        if isinstance(happening, Progress) and happening.stage == stage == "shrinking":
+            raise KeyboardInterrupt
+
+    result = run(made, SMALL, engine=engine, tell=tell)
+    assert result.interrupted
+    assert [reported.finding.signature for reported in result.findings] == [SIGNATURE]
+    assert result.gone == ()
+    assert result.exit_code == 1
+
+
+def test_what_follows_from_a_failure_on_lawful_streams_is_folded_into_it() -> None:
+    def refuses_comments(chunks: Iterable[bytes]) -> Any:
+        whole = b"".join(chunks)
+        return {"text": "", "finish": "stop"} if b": x" in whole else repaired([whole])
+
+    made = target(refuses_comments, errors=(StreamError,))
+    lawful = Case("openai-chat", (b": x\n" + PLAIN.data,))
+    damaged = Case("openai-chat", (b": x\n" + PLAIN.data.replace(b'"stop"', b"null"),))
+    seen = sightings_of(made, lawful, damaged)
+    assert {sighting.deviation.oracle for sighting in seen} == {"faithful", "fail_closed"}
+
+    def engine(bench: Bench, budget: Budget) -> Iterator[Batch]:
+        yield Batch(2, seen)
+
+    (reported,) = run(made, SMALL, engine=engine).findings
+    assert reported.finding.deviation.oracle == "faithful"
+    assert reported.finding.causes == ("a comment",)
+    assert reported.finding.count == 2
+
+
+# --- before the search
+
+
+async def no_argument() -> None: ...
+
+
+class NeedsArgument:
+    def __init__(self, limit: int) -> None: ...
+
+    def feed(self, chunk: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("call", "more", "message"),
+    [
+        (dict, {}, "must take one argument, the chunks: give a function or class that does"),
+        (lambda one, other: {}, {}, "must take one argument, the chunks"),
+        (no_argument, {}, "must take one argument, the chunks"),
+        (NeedsArgument, {}, "must take no argument"),
+        (lambda chunks: None, {}, "gave nothing on a plain, complete stream of openai-chat: return the result"),
+        (lambda chunks: 7, {}, "does not give reply: a reply must be a mapping with any of text"),
+        (lambda chunks: [b"a"], {"provider": "sse"}, "does not give frames: a frame must be text, a mapping"),
+        (lambda chunks: [object()], {"gives": "events"}, "does not give events: an event must be a JSON value"),
+        (lambda chunks: {"tool_calls": [{}]}, {}, "a tool call must have 'name' and 'arguments'"),
+    ],
+)
+def test_a_wrong_description_is_told_before_the_search(call: Callable[..., Any], more: Any, message: str) -> None:
+    made = target(call, name="mine", **more)
+    for ask in (preflight, lambda made: run(made, SMALL)):
+        with pytest.raises(UsageError) as refusal:
+            ask(made)
+        assert str(refusal.value).startswith("target mine ")
+        assert message in str(refusal.value)
+
+
+def test_a_target_that_fails_on_the_plainest_stream_is_a_finding_and_no_wrong_description() -> None:
+    def broken(chunks: Iterable[bytes]) -> Any:
+        return {}["text"]
+
+    preflight(target(broken))
+    result = run(target(broken, errors=(StreamError,)), SMALL)
+    assert result.exit_code == 1
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_before_the_search(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    runs: list[int] = []
+
+    def counts(chunks: Iterable[bytes]) -> Any:
+        runs.append(1)
+        return repaired(chunks)
+
+    with pytest.raises(UsageError, match="choose another folder"):
+        run(target(counts), SMALL, folder=tmp_path / "file" / "below")
+    assert runs == []
