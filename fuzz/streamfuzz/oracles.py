@@ -105,7 +105,7 @@ def faithful(run: Run) -> Iterator[Deviation]:
     elif not judgement.accepted:
         return
     elif trace.ending in ("error", "incomplete"):
-        if not judgement.may_refuse:
+        if not judgement.may_refuse and run.reading.conforms(len(judgement.events)):
             yield _refused(run, "the message" if run.target.gives == "reply" else "the value")
     elif run.target.gives == "json":
         value = judgement.events[0].data if judgement.events else None
@@ -153,7 +153,8 @@ def _faithful_events(run: Run) -> Iterator[Deviation]:
                 yield _differs("faithful", difference, run)
         return
     if failed:
-        yield _refused(run, "the events")
+        if run.reading.conforms(len(judgement.events)):
+            yield _refused(run, "the events")
         return
     optional = [event for event in wanted if event not in got] if run.judgement.breaches else []
     difference = sequences(wanted, got, "event")
@@ -326,7 +327,8 @@ def typed_error(run: Run) -> Iterator[Deviation]:
     failure = run.trace.failure
     if failure is None or run.trace.ending != "error" or failure.declared or failure.transport:
         return
-    if not run.judgement.may_refuse and run.judgement.accepted:
+    lawful = not run.judgement.may_refuse and run.judgement.accepted
+    if lawful and run.reading.conforms(len(run.judgement.events)):
         return  # refusing a lawful stream is the deviation, whatever the type
     words = f"{failure.type}: {failure.message}" if failure.message else failure.type
     what = f"a stray {failure.type} in {failure.where.rpartition(' in ')[2]}"

@@ -90,7 +90,10 @@ class _Shrinker:
 
 
 def _broken(case: Case) -> set[str]:
-    return {breach.rule.id for breach in read(case).judge(case.end).breaches}
+    """What is wrong with a stream: the rules that it breaks, and whether an event lacks its documented shape."""
+    reading = read(case)
+    broken = {breach.rule.id for breach in reading.judge(case.end).breaches}
+    return broken if reading.conforms(len(reading.events)) else broken | {"shape"}
 
 
 def _weight(case: Case) -> tuple[int, int]:

@@ -157,6 +157,7 @@ class Reading:
         self._walks: list[tuple[Walk, tuple[Breach, ...], str | None]] = [(Walk(self.provider.machines), (), None)]
         self._judged: dict[tuple[int, Frame | None, End], Judgement] = {}
         self._outcomes: dict[tuple[int, Frame | None, End], _Outcome] = {}
+        self._conforming: dict[int, bool] = {}
         self._replies: dict[tuple[int, bool], Reply] = {}
 
     @cached_property
@@ -192,6 +193,21 @@ class Reading:
         if key not in self._replies:
             self._replies[key] = self._reduce(self.events[:count], self._state(count)[1], skip=skip)
         return self._replies[key]
+
+    def conforms(self, count: int) -> bool:
+        """Whether the first ``count`` events all have their documented shape.
+
+        Lifecycle tables do not look at members that nothing depends on; a reader that checks every event against
+        the documentation may still refuse one that lacks them.
+        """
+        return all(
+            isinstance(event.data, Raw) or self._conforms(index) for index, event in enumerate(self.events[:count])
+        )
+
+    def _conforms(self, index: int) -> bool:
+        if index not in self._conforming:
+            self._conforming[index] = self.provider.conforms(self.events[index])
+        return self._conforming[index]
 
     def released(self, count: int) -> tuple[ToolCall, ...]:
         """The tool calls that may be acted on after the first ``count`` events."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, TypeAlias, TypeVar
 
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from ..framing import Framing
 from ..reply import Json, Reply, ToolCall
@@ -121,6 +123,14 @@ class Provider:
     features: Mapping[str, Callable[[Event], Event | None]] = field(default_factory=dict)
     renumber: Callable[[Sequence[Event]], tuple[Event, ...]] | None = None
     text_payloads: bool = False
+
+    def conforms(self, event: Event) -> bool:
+        """Whether an event has the shape that the protocol documents for its kind."""
+        return self._validators[kind].is_valid(event.data) if (kind := self.kind(event)) in self._validators else True
+
+    @cached_property
+    def _validators(self) -> Mapping[str, Draft202012Validator]:
+        return {kind: Draft202012Validator(schema) for kind, schema in self.schemas.items()}
 
     @property
     def rules(self) -> tuple[Rule, ...]:

@@ -292,8 +292,10 @@ def steps(event: Event, walk: Walk) -> list[Step]:
     """What an event does to the tables; total over all payloads."""
     state = walk.state("stream")
     found = type_of(event)
-    if state == "failed" or (found is not None and found not in EVENT_TYPES) or found == "ping":
+    if state == "failed":
         return []
+    if (found is not None and found not in EVENT_TYPES) or found == "ping":
+        return [] if isinstance(event.data, dict) or state == "done" else [_broken(MALFORMED, "skip")]
     if state == "done":
         return [Step("stream", found or "foreign")]
     if error(event) is not None:
