@@ -252,8 +252,9 @@ def _fold(findings: list[Finding]) -> list[Finding]:
     """Leave out what only follows from another finding; it is counted with the finding that it follows from.
 
     If a target fails on lawful streams because of something, then its failures on odd and damaged streams
-    because of the same thing are no news, nor are those that take that and more.  Text shown on the way that
-    is wrong as the final text is wrong is no news either.
+    because of the same thing are no news, nor are those that take that and more.  A failure under a rule is no
+    news if the target fails so whatever else the stream has.  Text shown on the way that is wrong as the final
+    text is wrong is no news either.
     """
     kept = {finding.signature: finding for finding in findings}
     for finding in findings:
@@ -276,6 +277,8 @@ def _follows(finding: Finding, other: Finding) -> bool:
             return True
         if mine.error and (mine.oracle, mine.error) == (theirs.oracle, theirs.error) and not finding.causes:
             return True  # the same error twice over, so that taking away one of its causes does not help
+    if theirs.rule is not None and mine.same_as(theirs) and set(other.causes) < set(finding.causes):
+        return mine.kind != "undeclared"
     return (
         mine.oracle == "prefix"
         and theirs.oracle in ("faithful", "fragmentation")

@@ -6,12 +6,15 @@ known deviation is gone.
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
 import secrets
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,10 +39,13 @@ from .replay import Replayed, replay
 from .report.console import Console
 from .report.json_report import replay_json, result_json
 from .shrink import shrink
-from .target import GIVES, TAKES, Target, UsageError
+from .target import GIVES, TAKES, UsageError
 
 DEFAULT_FOLDER = Path("streamfuzz-findings")
 """Where ``run`` writes case files when it is not told."""
+
+UNWRAPPED = 1000
+"""Columns for tables where there is no terminal: more than any row has."""
 
 
 class _Commands(click.Group):
@@ -50,6 +56,8 @@ class _Commands(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["standalone_mode"] = False
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # no encoding is too small to tell a finding in
         try:
             code = super().main(*args, **kwargs)
         except UsageError as error:
@@ -61,8 +69,6 @@ class _Commands(click.Group):
         except click.ClickException as error:
             error.show()
             code = 2
-        except BrokenPipeError:
-            code = 0
         except Exception:  # noqa: BLE001 - the last resort: say that it is our fault
             traceback.print_exc()
             click.echo("streamfuzz: internal error; please report it with the lines above", err=True)
@@ -127,7 +133,6 @@ def run(
     as_json: bool,
 ) -> int:
     """Fuzz TARGET (without one: the bundled demo parser)."""
-    found = config.resolve(target or "demo", provider=provider, takes=takes, gives=gives)
     budget = Budget(
         seconds=seconds if seconds is not None else None if max_cases is not None else 20.0,
         cases=max_cases,
@@ -135,13 +140,33 @@ def run(
         database=seed is None,
     )
     console = Console(sys.stderr if as_json else sys.stdout)
-    result = campaign.run(found, budget, oracles=oracles or ALL_ORACLES, folder=folder, tell=console)
+    with _stdout_is_ours(as_json):
+        found = config.resolve(target or "demo", provider=provider, takes=takes, gives=gives)
+        result = campaign.run(found, budget, oracles=oracles or ALL_ORACLES, folder=folder, tell=console)
     if as_json:
         console.close()
-        click.echo(json.dumps(result_json(result), ensure_ascii=False))
+        click.echo(json.dumps(result_json(result)))
     else:
         console.finish(result, replay=lambda reported: f"streamfuzz replay {target or 'demo'} {reported.path}")
     return result.exit_code
+
+
+@contextmanager
+def _stdout_is_ours(as_json: bool) -> Iterator[None]:
+    """For ``--json``: what the target prints goes to stderr, also from C and from processes that it starts."""
+    if not as_json:
+        yield
+        return
+    with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(sys.stderr))
+        with suppress(OSError):  # one of the two is closed, so nothing can get into the other
+            kept = os.dup(1)
+            stack.callback(os.close, kept)
+            os.dup2(2, 1)
+            stack.callback(os.dup2, kept, 1)
+        if sys.__stdout__ is not None:
+            stack.callback(sys.__stdout__.flush)
+        yield
 
 
 @main.command("replay")
@@ -162,13 +187,14 @@ def replay_command(
     """Run case files, or all in a folder, against TARGET again."""
     files, unreadable = _open_all(places)
     done: list[Replayed] = []
-    for group in _by_form(files):
-        case = group[0][1].case
-        found = _for_case(target, case.provider, case.takes, provider, takes, gives)
-        done += replay(found, group, tuple(oracles) or ALL_ORACLES)
+    with _stdout_is_ours(as_json):
+        for group in _by_form(files):
+            path, file = group[0]
+            found = config.for_case(target, file.case, path, provider=provider, takes=takes, gives=gives)
+            done += replay(found, group, tuple(oracles) or ALL_ORACLES)
     outcome = replay_json(done, unreadable)
     if as_json:
-        click.echo(json.dumps(outcome, ensure_ascii=False))
+        click.echo(json.dumps(outcome))
         return int(outcome["exit_code"])
     for replayed in done:
         _print_replayed(replayed)
@@ -182,14 +208,19 @@ def replay_command(
 def _open_all(places: Sequence[Path]) -> tuple[list[tuple[Path, CaseFile]], dict[Path, str]]:
     """All case files, and why those that cannot be read cannot be."""
     files, unreadable = [], {}
-    for path in corpus.paths(places):
+    for path in _paths(places):
         try:
             files.append((path, corpus.open_case(path)))
         except CaseError as error:
             unreadable[path] = str(error)
-    if not files and not unreadable:
-        raise UsageError(f"no case files in {', '.join(map(str, places))}")
     return files, unreadable
+
+
+def _paths(places: Sequence[Path]) -> list[Path]:
+    found = list(corpus.paths(places))
+    if not found:
+        raise UsageError(f"no case files in {', '.join(map(str, places))}; `streamfuzz run` writes some")
+    return found
 
 
 def _by_form(files: Sequence[tuple[Path, CaseFile]]) -> list[list[tuple[Path, CaseFile]]]:
@@ -197,21 +228,6 @@ def _by_form(files: Sequence[tuple[Path, CaseFile]]) -> list[list[tuple[Path, Ca
     for path, file in files:
         groups.setdefault((file.case.provider, file.case.takes), []).append((path, file))
     return list(groups.values())
-
-
-def _for_case(
-    spec: str, case_provider: str, case_takes: str, provider: str | None, takes: str | None, gives: str | None
-) -> Target:
-    """The target for cases of a provider and form; what a plain function reads is told by the cases."""
-    found = config.resolve(spec, provider=provider, takes=takes, gives=gives)
-    if (found.provider, found.takes) == (case_provider, case_takes):
-        return found
-    if ":" in spec and provider is None and takes is None:
-        return config.resolve(spec, provider=case_provider, takes=case_takes, gives=gives)
-    raise UsageError(
-        f"target {found.name} reads {found.takes} of {found.provider}, "
-        f"but the case is {case_takes} of {case_provider}: replay it with a target for those"
-    )
 
 
 def _print_replayed(replayed: Replayed) -> None:
@@ -239,9 +255,9 @@ def shrink_command(
 ) -> int:
     """Make failing cases small: each failure of each case becomes a case file of its own."""
     failed = False
-    for path in corpus.paths(places):
+    for path in _paths(places):
         case = corpus.open_case(path).case
-        with Bench(_for_case(target, case.provider, case.takes, provider, takes, gives)) as bench:
+        with Bench(config.for_case(target, case, path, provider=provider, takes=takes, gives=gives)) as bench:
             deviations = bench.deviations(case)
             if not deviations:
                 click.echo(f"{path}: nothing fails on it")
@@ -266,10 +282,10 @@ def show(case: Path, target: str | None) -> None:
     file = corpus.open_case(case)
     trace = None
     if target is not None and not file.case.probe:
-        with Bench(_for_case(target, file.case.provider, file.case.takes, None, None, None)) as bench:
+        with Bench(config.for_case(target, file.case, case)) as bench:
             trace = bench.run(file.case).trace
-    width = RichConsole().width
-    for line in ruler.draw(file.case, width=width, trace=trace):
+    page = Console(sys.stdout)
+    for line in ruler.draw(file.case, width=page.terminal.width, trace=trace, ascii=page.ascii):
         click.echo(line)
     expect = corpus.expectation(file.case)
     words = {"complete": "a complete message", "refuse": "no complete message", "either": "odd: may be read or refused"}
@@ -284,7 +300,7 @@ def show(case: Path, target: str | None) -> None:
 def rules(provider: str | None, damage: bool) -> None:
     """List the oracles and the rules of PROVIDER (or of all), each with its level and source."""
     names = providers.NAMES if provider is None else (_known_provider(provider),)
-    console = RichConsole()
+    console = _tables()
     if damage:
         _print_damage(console, names)
         return
@@ -299,6 +315,11 @@ def rules(provider: str | None, damage: bool) -> None:
             table.add_row(escape(rule.id), rule.level, escape(rule.sentence), escape(rule.source))
         console.print(f"\n[bold]{escape(found.title)}[/bold] ({name})")
         console.print(table)
+
+
+def _tables() -> RichConsole:
+    """Where tables are printed: fit to a terminal, else one line for each row, for what reads them there."""
+    return RichConsole(width=None if sys.stdout.isatty() else UNWRAPPED)
 
 
 def _fragmentation() -> dict[str, Any]:
@@ -328,7 +349,7 @@ def providers_command() -> None:
     for name in providers.NAMES:
         found = providers.get(name)
         table.add_row(name, escape(found.title), found.framing.name, str(len(found.rules)), escape(found.source))
-    RichConsole().print(table)
+    _tables().print(table)
 
 
 @main.command("targets")
@@ -343,7 +364,7 @@ def targets_command() -> None:
         )
     for row in targets.describe():
         table.add_row(*(escape(cell or "no") for cell in row))
-    RichConsole().print(table)
+    _tables().print(table)
 
 
 if __name__ == "__main__":

@@ -23,12 +23,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from . import targets
+from .case import Case
 from .target import Known, Target, UsageError, target
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+LISTED = 20
+"""How many names a message lists."""
 
 
 class _Known(msgspec.Struct, forbid_unknown_fields=True):
@@ -51,7 +57,7 @@ class _Target(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Config(msgspec.Struct, forbid_unknown_fields=True):
-    targets: dict[str, _Target] = {}
+    targets: dict[str, Any] = {}
 
 
 def find(start: Path) -> Path | None:
@@ -61,36 +67,44 @@ def find(start: Path) -> Path | None:
             return folder / "streamfuzz.toml"
         pyproject = folder / "pyproject.toml"
         if pyproject.is_file():
-            return pyproject if "streamfuzz" in _table(pyproject).get("tool", {}) else None
+            return pyproject if _table(pyproject) is not None else None
     return None
 
 
-def load(path: Path) -> _Config:
-    """Read a configuration file.
+def load(path: Path) -> Mapping[str, _Target]:
+    """Read the targets of a configuration file.
 
     Raises:
         UsageError: it is not TOML, or has a name or a value that streamfuzz does not know.
     """
-    table = _table(path)
-    if path.name == "pyproject.toml":
-        table = table.get("tool", {}).get("streamfuzz", {})
+    config = _convert(_table(path) or {}, _Config, str(path))
+    return {name: _convert(table, _Target, f"{path}: target {name!r}") for name, table in config.targets.items()}
+
+
+def _convert(table: Any, kind: type[T], where: str) -> T:
     try:
-        return msgspec.convert(table, _Config)
+        return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{path}: {error}") from None
+        known = ", ".join(field.name for field in msgspec.structs.fields(kind))
+        raise UsageError(f"{where}: {error}; known here: {known}") from None
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _table(path: Path) -> Any:
+    """What a file configures; ``None`` for a ``pyproject.toml`` that says nothing of streamfuzz."""
     try:
-        return tomllib.loads(path.read_text())
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"cannot read {path}: {error}") from None
+    if path.name != "pyproject.toml":
+        return table
+    tool = table.get("tool")
+    return tool.get("streamfuzz") if isinstance(tool, dict) else None
 
 
 def configured(start: Path) -> Mapping[str, _Target]:
     """The targets that the project's configuration names."""
     path = find(start)
-    return load(path).targets if path is not None else {}
+    return load(path) if path is not None else {}
 
 
 def resolve(spec: str, *, start: Path | None = None, **asked: Any) -> Target:
@@ -107,13 +121,44 @@ def resolve(spec: str, *, start: Path | None = None, **asked: Any) -> Target:
     given = {name: value for name, value in asked.items() if value is not None}
     names = configured(start or Path.cwd())
     if spec in names:
-        return _configured(spec, names[spec], given)
+        try:
+            return _configured(spec, names[spec], given)
+        except UsageError as error:
+            raise UsageError(f"configured target {spec!r}: {error}") from None
     if ":" not in spec:
         if spec not in targets.NAMES:
             known = ", ".join((*names, *targets.NAMES))
             raise UsageError(f"no target {spec!r}: write module:attribute, or one of: {known}")
         return replace(targets.ready(spec), **given)
     return _described(_import(spec), spec, given)
+
+
+def for_case(spec: str, case: Case, path: Path, *, start: Path | None = None, **asked: Any) -> Target:
+    """The target that a name or ``module:attribute`` means, to run a kept case.
+
+    What a plain function reads is told by the case, unless the user says it; other targets say it themselves.
+
+    Args:
+        spec: what the user wrote.
+        case: the case; the target must read its provider and form.
+        path: its file, for the message.
+        start: as for :func:`resolve`.
+        asked: as for :func:`resolve`.
+
+    Raises:
+        UsageError: as :func:`resolve`, or the target reads something else.
+    """
+    found = resolve(spec, start=start, **asked)
+    if (found.provider, found.takes) == (case.provider, case.takes):
+        return found
+    told = asked.get("provider") is not None or asked.get("takes") is not None
+    named = ":" not in spec or spec in configured(start or Path.cwd())
+    if not told and not named and not isinstance(_import(spec), Target):
+        return resolve(spec, start=start, **{**asked, "provider": case.provider, "takes": case.takes})
+    raise UsageError(
+        f"target {found.name} reads {found.takes} of {found.provider}, "
+        f"but {path} is {case.takes} of {case.provider}: use a target for those"
+    )
 
 
 def _described(found: Any, spec: str, given: Mapping[str, Any]) -> Target:
@@ -146,16 +191,28 @@ def _import(spec: str) -> Any:
     module_name, _, attribute = spec.partition(":")
     if not module_name or not attribute:
         raise UsageError(f"{spec!r} is not of the form module:attribute")
+    if module_name.endswith(".py") or not all(map(str.isidentifier, module_name.split("."))):
+        raise UsageError(
+            f"{module_name!r} is no module name: write the module as in an import statement, like mypackage.stream"
+        )
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
         found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise UsageError(f"cannot import {module_name!r}: {error}; run streamfuzz where it can be imported") from None
-    except Exception as error:
-        raise UsageError(f"importing {module_name!r} raised {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise UsageError(
+            f"importing {module_name!r} raised {type(error).__name__}: {error}; make it importable first"
+        ) from error
     for name in attribute.split("."):
         if not hasattr(found, name):
-            raise UsageError(f"{module_name} has no attribute {attribute!r}")
+            raise UsageError(f"{module_name} has no attribute {attribute!r}; it has: {_callables(found)}")
         found = getattr(found, name)
     return found
+
+
+def _callables(found: Any) -> str:
+    members = vars(found) if hasattr(found, "__dict__") else {}
+    names = sorted(name for name, member in members.items() if callable(member) and not name.startswith("_"))
+    return ", ".join((*names[:LISTED], "...") if len(names) > LISTED else names) or "nothing that can be called"

@@ -107,7 +107,9 @@ def rewrite(case: Case, change: Callable[[Event], Event | None]) -> Case | None:
 
 
 def without_frames(case: Case, indexes: Collection[int]) -> Case:
-    """The case without the frames of these indexes."""
+    """The case without the frames, or the items, of these indexes."""
+    if not is_wire(case):
+        return replace(case, chunks=tuple(item for n, item in enumerate(case.chunks) if n not in indexes))
     gone = [(lines[0].start, lines[-1].stop, b"") for n, (lines, _) in enumerate(frames(case)) if n in indexes]
     return apply(case, gone) or case
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from streamfuzz_strategies import cuts, providers
+from streamfuzz_strategies.framing import Line
 from streamfuzz_strategies.providers import Provider
 from streamfuzz_strategies.reply import Json
 from streamfuzz_strategies.rules import Rule
@@ -68,7 +70,11 @@ def explain(bench: Bench, case: Case, deviation: Deviation, how: str = "") -> Fi
     causes: list[str] = []
     if edits.is_wire(case) and len(case.chunks) > 1:
         case, causes = search.cuts(case)
-    causes += search.features(case)
+    found = search.features(case)
+    if not causes and not found:
+        case = search.without_features(case)
+        found = search.features(case)
+    causes += found
     return Finding(bench.target.name, case, search.fails(case) or again, tuple(dict.fromkeys(causes)), how)
 
 
@@ -86,7 +92,7 @@ class _Search:
 
     def without_oddities(self, case: Case) -> Case:
         """The case without what is odd in the stream but has no part in the failure."""
-        while edits.is_wire(case):
+        while True:
             odd = [breach.index for breach in read(case).judge(case.end).breaches if breach.level == "may"]
             plainer = next(filter(self._still_fails, self._plainer(case, odd)), None)
             if plainer is None:
@@ -98,7 +104,7 @@ class _Search:
         """The case without all that is odd, or without one oddity; only cases that are really less odd."""
         for gone in dict.fromkeys((frozenset(odd), *(frozenset({index}) for index in odd))):
             plainer = edits.without_frames(case, gone - {-1})
-            if -1 in gone and self.bench.provider.sentinel is not None:
+            if -1 in gone and self.bench.provider.sentinel is not None and edits.is_wire(case):
                 plainer = edits.with_sentinel(plainer)
             if len(read(plainer).judge(plainer.end).breaches) < len(read(case).judge(case.end).breaches):
                 yield plainer
@@ -151,6 +157,22 @@ class _Search:
             found = [name for name, without in kind_features(self.bench.provider, case) if self.mends(case, without)]
         return causes + found
 
+    def without_features(self, case: Case) -> Case:
+        """The case without the features that it fails without just as well.
+
+        Where a case has two things of which one is enough, taking away either alone mends nothing.
+        """
+        plainer: Case | None = case
+        while plainer is not None:
+            case = plainer
+            names = (*framing_features(self.bench.provider, case), *payload_features(self.bench.provider, case))
+            plainer = next((without for _, without in names if without and self._plainer_too(case, without)), None)
+        return case
+
+    def _plainer_too(self, case: Case, without: Case) -> bool:
+        same = _cut_place(without) == _cut_place(case) and _standing(without) == _standing(case)
+        return same and 0 < without.size < case.size and bool(self.fails(without))
+
     def mends(self, case: Case, without: Case | None) -> bool:
         """Whether the failure is gone from the changed case although the stream is worth the same."""
         if without is None or without == case or not without.chunks:
@@ -167,9 +189,11 @@ def _cut_place(case: Case) -> str:
     return Wire(case.data, providers.get(case.provider).framing).place(edits.offsets(case)[0])
 
 
-def _standing(case: Case) -> tuple[str, str]:
-    judgement = read(case).judge(case.end)
-    return judgement.level, judgement.worst.rule.id if judgement.worst is not None else ""
+def _standing(case: Case) -> tuple[str, str, bool]:
+    reading = read(case)
+    judgement = reading.judge(case.end)
+    rule = judgement.worst.rule.id if judgement.worst is not None else ""
+    return judgement.level, rule, reading.conforms(len(reading.events))
 
 
 def _many(case: Case) -> str:
@@ -181,6 +205,7 @@ def framing_features(provider: Provider, case: Case) -> Iterator[tuple[str, Case
     if case.end == "reset":
         yield "a connection that breaks", replace(case, end="eof")
     if edits.is_wire(case):
+        yield "bytes that are not UTF-8", edits.apply(case, _not_utf8(case.data))
         if provider.framing.name == "sse":
             for name, find in _SSE_FEATURES.items():
                 yield name, edits.apply(case, find(case.data, Wire(case.data, provider.framing)))
@@ -188,6 +213,13 @@ def framing_features(provider: Provider, case: Case) -> Iterator[tuple[str, Case
             wire = Wire(case.data, provider.framing)
             yield "CRLF line ends", edits.apply(case, _line_ends(case.data, wire))
             yield "blank lines", edits.apply(case, _lines(("blank",))(case.data, wire))
+
+
+def _not_utf8(data: bytes) -> list[Edit]:
+    """The edits that write a question mark for every byte that no character is made of."""
+    text = data.decode("utf-8", "surrogateescape")
+    ends = accumulate(len(character.encode("utf-8", "surrogateescape")) for character in text)
+    return [(end - 1, end, b"?") for mark, end in zip(text, ends, strict=True) if "\udc80" <= mark <= "\udcff"]
 
 
 def _lines(kinds: tuple[str, ...]) -> Callable[[bytes, Wire], list[Edit]]:
@@ -222,6 +254,19 @@ def _spaces(data: bytes, wire: Wire) -> list[Edit]:
     ]
 
 
+def _dataless(data: bytes, wire: Wire) -> list[Edit]:
+    """The edits that leave out the fields of every event that ends without having had a line of data."""
+    found: list[Edit] = []
+    block: list[Line] = []
+    for line in wire.lines:
+        block.append(line)
+        if line.kind == "blank":
+            if not any(i.kind == "data" for i in block):
+                found += [(i.start, i.stop, b"") for i in block if i.kind in ("event", "id", "retry")]
+            block = []
+    return found
+
+
 def _blank_lines(data: bytes, wire: Wire) -> list[Edit]:
     found, before = [], "blank"
     for line in wire.lines:
@@ -252,6 +297,7 @@ _SSE_FEATURES: dict[str, Callable[[bytes, Wire], list[Edit]]] = {
     "CR line ends": _only(b"\r"),
     "CRLF line ends": _only(b"\r\n"),
     "mixed line ends": _mixed_ends,
+    "an event without data": _dataless,
     "a comment": _lines(("comment",)),
     "an unknown field": _lines(("field",)),
     "an id field": _lines(("id",)),

@@ -156,6 +156,8 @@ def _faithful_events(run: Run) -> Iterator[Deviation]:
         if run.reading.conforms(len(judgement.events)):
             yield _refused(run, "the events")
         return
+    if hole and len(got) >= len(wanted):
+        return  # reading over what cannot be read is fail_closed's
     optional = [event for event in wanted if event not in got] if run.judgement.breaches else []
     difference = sequences(wanted, got, "event")
     if difference is None or (optional and _skipped_only_odd(run, wanted, got)):

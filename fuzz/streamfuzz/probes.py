@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from time import process_time
 from typing import Any, TypeAlias
 
+from streamfuzz_strategies import providers
 from streamfuzz_strategies.judge import Reading
 from streamfuzz_strategies.providers import Provider
 from streamfuzz_strategies.reply import Choice, Json, Reply, Text
@@ -231,12 +233,37 @@ def _stream(provider: Provider, texts: Sequence[str]) -> bytes:
     elif provider.name == "json":
         events = [Event({"texts": list(texts)})]
     else:
-        plain = provider.plain_events(Reply((Choice((Text("\x00"),), "stop"),), "id", "model"))
-        events = []
-        for event in plain:
-            holds = not isinstance(event.data, Raw) and "\x00" in str(event.data)
-            events.extend([_filled(event, text) for text in texts] if holds else [event])
+        events = _with_texts(provider, texts)
     return provider.framing.encode(payloads(events, PLAIN), PLAIN)
+
+
+def _with_texts(provider: Provider, texts: Sequence[str]) -> list[Event]:
+    """A text message in these deltas; events that tell the whole text tell all of it."""
+    plain = _plain_text(provider.name)
+    holding = [not isinstance(event.data, Raw) and _MARK in str(event.data) for event in plain]
+    events: list[Event] = []
+    for event, holds in zip(plain, holding, strict=True):
+        if holds and (sum(holding) == 1 or "delta" in provider.kind(event)):
+            events.extend(_filled(event, text) for text in texts)
+        else:
+            events.append(_filled(event, "".join(texts)) if holds else event)
+    return list(provider.renumber(events)) if provider.renumber is not None else events
+
+
+_MARK = "<text>"
+"""Where the text goes in the plainest stream of a provider."""
+
+
+@cache
+def _plain_text(name: str) -> tuple[Event, ...]:
+    """The plainest stream of a text with one of the finish reasons that providers have."""
+    provider = providers.get(name)
+    for finish in ("stop", "end_turn", "completed"):
+        events = provider.plain_events(Reply((Choice((Text(_MARK),), finish),), "id", "model"))
+        data = provider.framing.encode(payloads(events, PLAIN), PLAIN)
+        if Reading(provider, data).judgement.level == "none":
+            return events
+    raise LookupError(f"no plain stream of {name} is lawful")
 
 
 def _filled(event: Event, text: str) -> Event:
@@ -245,7 +272,7 @@ def _filled(event: Event, text: str) -> Event:
 
 def _replace(value: Json, text: str) -> Json:
     if isinstance(value, str):
-        return value.replace("\x00", text)
+        return value.replace(_MARK, text)
     if isinstance(value, dict):
         return {name: _replace(member, text) for name, member in value.items()}
     return [_replace(member, text) for member in value] if isinstance(value, list) else value

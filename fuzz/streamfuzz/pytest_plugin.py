@@ -19,7 +19,6 @@ import pytest
 
 if TYPE_CHECKING:
     from .replay import Replayed
-    from .target import Target
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,6 +29,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type="linelist",
         default=[],
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse lines of the ini option that say nothing, before any test runs."""
+    list(_corpora(config))
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -71,11 +75,11 @@ class _CaseItem(pytest.Item):
         self.spec = spec
 
     def runtest(self) -> None:
-        from . import corpus
+        from . import config, corpus
         from .replay import replay
 
         file = corpus.open_case(self.path)
-        target = _target(self.spec, file.case.provider, file.case.takes)
+        target = config.for_case(self.spec, file.case, self.path)
         for replayed in replay(target, [(self.path, file)]):
             if replayed.status in ("fail", "flaky"):
                 raise CaseFailedError(explanation(replayed))
@@ -89,15 +93,6 @@ class _CaseItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         return self.path, None, f"case {self.name}"
-
-
-def _target(spec: str, provider: str, takes: str) -> Target:
-    from .config import resolve
-    from .target import Target as TargetType
-
-    found = resolve(spec, provider=provider, takes=takes) if ":" in spec else resolve(spec)
-    assert isinstance(found, TargetType)
-    return found
 
 
 def explanation(replayed: Replayed) -> str:

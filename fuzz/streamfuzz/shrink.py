@@ -12,6 +12,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from streamfuzz_strategies import cuts, providers
+from streamfuzz_strategies.providers import Provider
 from streamfuzz_strategies.reply import Json
 from streamfuzz_strategies.stream import Event, Frame, Raw
 from streamfuzz_strategies.style import PLAIN
@@ -52,20 +53,25 @@ class _Shrinker:
         before = None
         while before != self.case and perf_counter() < self.deadline:
             before = self.case
-            for step in (_fewer_chunks, _fewer_frames, _fewer_lines, _smaller_json, _plain_style, _fewer_bytes):
+            for step in _STEPS:
                 self._pass(step)
         return self.best
 
     def _pass(self, step: Callable[[Case], Iterator[Case | None]]) -> None:
-        """Take candidates of a step until none is accepted; after a success the step starts over."""
-        progress = True
-        while progress and perf_counter() < self.deadline:
-            progress = False
-            for candidate in step(self.case):
+        """Take candidates of a step until none is accepted.
+
+        After a success the step goes on where it was: what could not be left out before will hardly be now.  Once
+        it is through it starts over, until a whole round brings nothing.
+        """
+        resume, progress = 0, True
+        while progress:
+            progress = resume > 0
+            start, resume = resume, 0
+            for number, candidate in enumerate(step(self.case)):
                 if perf_counter() > self.deadline:
                     return
-                if candidate is not None and self._accept(candidate):
-                    progress = True
+                if number >= start and candidate is not None and self._accept(candidate):
+                    resume, progress = number, True
                     break
 
     def _accept(self, case: Case) -> bool:
@@ -96,9 +102,13 @@ def _broken(case: Case) -> set[str]:
     return broken if reading.conforms(len(reading.events)) else broken | {"shape"}
 
 
-def _weight(case: Case) -> tuple[int, int]:
-    """How simple a case is to read: its size, and of two equally long the one with plainer line ends."""
-    return case.size, case.data.count(b"\r") if edits.is_wire(case) else 0
+def _weight(case: Case) -> tuple[int, bool, int]:
+    """How simple a case is to read: its size, and of two equally long the one with plainer end and line ends."""
+    return case.size, case.end != "eof", case.data.count(b"\r") if edits.is_wire(case) else 0
+
+
+def _plain_end(case: Case) -> Iterator[Case | None]:
+    yield replace(case, end="eof")
 
 
 def _fewer_chunks(case: Case) -> Iterator[Case | None]:
@@ -154,6 +164,42 @@ def _plain_style(case: Case) -> Iterator[Case | None]:
             yield edits.apply(case, [(line.end, line.stop, b"\n")])
 
 
+def _fewer_members(case: Case) -> Iterator[Case | None]:
+    """Leave a member out of all events at once, or empty it: what the events of a stream share, they all carry."""
+    names = dict.fromkeys(name for event in read(case).events for name in _names(event.data))
+    for name in names:
+        for change in (_without, _emptied):
+            yield edits.rewrite(case, lambda event, name=name, change=change: _changed(event, name, change))  # type: ignore[misc]
+
+
+def _names(value: Json) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for member in members:
+        yield from _names(member)
+
+
+def _changed(event: Event, name: str, change: Callable[[dict[str, Json], str], Json]) -> Event:
+    return event if isinstance(event.data, Raw) else replace(event, data=_everywhere(event.data, name, change))
+
+
+def _everywhere(value: Json, name: str, change: Callable[[dict[str, Json], str], Json]) -> Json:
+    if isinstance(value, dict):
+        held = {key: _everywhere(member, name, change) for key, member in value.items()}
+        return change(held, name) if name in held else held
+    return [_everywhere(item, name, change) for item in value] if isinstance(value, list) else value
+
+
+def _without(holder: dict[str, Json], name: str) -> Json:
+    return {key: member for key, member in holder.items() if key != name}
+
+
+def _emptied(holder: dict[str, Json], name: str) -> Json:
+    member = holder[name]
+    return {**holder, name: type(member)() if isinstance(member, (str, list, dict)) else member}
+
+
 def _smaller_json(case: Case) -> Iterator[Case | None]:
     provider = providers.get(case.provider)
     if not edits.is_wire(case):
@@ -204,17 +250,34 @@ def _shorter(text: str) -> Iterator[str]:
 
 
 def _fewer_bytes(case: Case) -> Iterator[Case | None]:
-    """Leave out pieces of what is no JSON, and truncate."""
+    """Truncate, and leave out pieces of what is no JSON."""
     if not edits.is_wire(case):
         return
-    size = len(case.data)
+    data, size = case.data, len(case.data)
     for length in _lengths(size):
         yield edits.apply(case, [(length, size, b"")])
     provider = providers.get(case.provider)
-    for lines, payload in edits.frames(case):
-        if isinstance(edits.parse(provider, payload, None).data, Raw) and payload != provider.sentinel:
-            for shorter in _shorter(payload):
-                yield edits.apply(case, [edits.respell(lines, Event(Raw(shorter)))])
+    spoken = [lines for lines, payload in edits.frames(case) if _is_json(provider, payload)]
+    kept = {line.start for lines in spoken for line in lines if line.kind in ("data", "json")}
+    for line in Wire(data, provider.framing).lines:
+        if line.start not in kept:
+            yield edits.apply(case, [(line.start, line.value, b"")])
+            yield from (
+                edits.apply(case, [(line.value + start, line.value + stop, b"")])
+                for start, stop in _pieces(line.end - line.value)
+            )
+
+
+def _is_json(provider: Provider, payload: str) -> bool:
+    return payload == provider.sentinel or not isinstance(edits.parse(provider, payload, None).data, Raw)
+
+
+def _pieces(length: int) -> Iterator[tuple[int, int]]:
+    """Ranges to leave out, the longest first; single bytes of short values only."""
+    width = length
+    while width and (width > length // 16 or length <= PICKED):
+        yield from ((start, min(start + width, length)) for start in range(0, length, width))
+        width //= 2
 
 
 def _lengths(size: int) -> Sequence[int]:
@@ -223,3 +286,16 @@ def _lengths(size: int) -> Sequence[int]:
         steps.append(size - step)
         step //= 2
     return steps
+
+
+_STEPS: tuple[Callable[[Case], Iterator[Case | None]], ...] = (
+    _plain_end,
+    _fewer_chunks,
+    _fewer_frames,
+    _fewer_lines,
+    _fewer_members,
+    _smaller_json,
+    _plain_style,
+    _fewer_bytes,
+)
+"""What is tried, in this order, until nothing helps."""

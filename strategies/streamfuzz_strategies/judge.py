@@ -114,6 +114,20 @@ class _Outcome:
         return self.complete and all(breach.level == "none" for breach in self.breaches)
 
 
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """A last frame that was begun and not ended, and the framing rules that it breaks."""
+
+    frame: Frame
+    broken: tuple[Rule, ...]
+
+
+def _tail(decoded: Decoded, index: int) -> _Tail | None:
+    if decoded.pending is None:
+        return None
+    return _Tail(decoded.pending, tuple(rule for rule, at in decoded.broken if at == index))
+
+
 class Reading:
     """The strict reading of one byte string, from which the judgement of each prefix follows cheaply.
 
@@ -155,8 +169,8 @@ class Reading:
         self.ends = decoded.ends
         self.events = tuple(map(self._event, decoded.frames)) if events is None else events
         self._walks: list[tuple[Walk, tuple[Breach, ...], str | None]] = [(Walk(self.provider.machines), (), None)]
-        self._judged: dict[tuple[int, Frame | None, End], Judgement] = {}
-        self._outcomes: dict[tuple[int, Frame | None, End], _Outcome] = {}
+        self._judged: dict[tuple[int, _Tail | None, End], Judgement] = {}
+        self._outcomes: dict[tuple[int, _Tail | None, End], _Outcome] = {}
         self._conforming: dict[int, bool] = {}
         self._replies: dict[tuple[int, bool], Reply] = {}
 
@@ -167,7 +181,7 @@ class Reading:
 
     def judge(self, end: End = "eof") -> Judgement:
         """The judgement of the whole, ended in the given way."""
-        return self._judge(len(self.events), self.decoded.pending, end)
+        return self._judge(len(self.events), _tail(self.decoded, len(self.decoded.frames)), end)
 
     def upto(self, offset: int, end: End = "eof") -> Judgement:
         """The judgement of the first ``offset`` bytes (or frames, or events), as if they were all."""
@@ -227,29 +241,36 @@ class Reading:
         except MalformedJson:
             return Event(Raw(frame.data), name)
 
-    def _pending(self, count: int, offset: int) -> Frame | None:
+    def _pending(self, count: int, offset: int) -> _Tail | None:
         start = self.ends[count - 1] if count else 0
-        tail = self.data[start:offset]
-        if not tail.strip(b"\r\n"):
+        rest = self.data[start:offset]
+        if not rest.strip(b"\r\n"):
             return None
-        # A mark at the start of the tail would be data, not a byte order mark: a line end keeps it so.
-        return self.provider.framing.decode(b"\n" + tail if count else tail).pending
+        framing = self.provider.framing
+        return _tail(framing.decode((framing.resume(self.frames[count - 1]) if count else b"") + rest), 0)
 
     def _state(self, count: int) -> tuple[Walk, tuple[Breach, ...], str | None]:
         while len(self._walks) <= count:
             index = len(self._walks) - 1
-            self._walks.append(self._step(*self._walks[-1], index, self.events[index]))
+            broken = [rule for rule, at in self.decoded.broken if at == index]
+            self._walks.append(self._step(*self._walks[-1], index, self.events[index], broken))
         return self._walks[count]
 
     def _step(
-        self, walk: Walk, breaches: tuple[Breach, ...], error: str | None, index: int, event: Event
+        self,
+        walk: Walk,
+        breaches: tuple[Breach, ...],
+        error: str | None,
+        index: int,
+        event: Event,
+        broken: Sequence[Rule],
     ) -> tuple[Walk, tuple[Breach, ...], str | None]:
         if error is not None:  # nothing that follows a reported error can mend it
             return walk, breaches, error
         over = self._over(walk)
-        broken = [Breach(rule, at, "skip") for rule, at in self.decoded.broken if at == index]
-        if broken and not over:
-            return walk, (*breaches, *broken), None
+        framed = tuple(Breach(rule, index, "skip" if rule.level == "must" else "apply") for rule in broken)
+        if any(breach.reading == "skip" for breach in framed) and not over:
+            return walk, (*breaches, *framed), None
         if not over and (rule := self._unreadable(event)) is not None:
             return walk, (*breaches, Breach(rule, index, "skip")), None
         walk = walk.copy()
@@ -261,7 +282,7 @@ class Reading:
             error = self.provider.error(event)
             if error is not None:
                 found.append(Breach(ERROR, index))
-        return walk, (*breaches, *found), error
+        return walk, (*breaches, *framed, *found), error
 
     def _over(self, walk: Walk) -> bool:
         return "stream" in walk.machines and walk.state("stream") in self.provider.over
@@ -273,20 +294,21 @@ class Reading:
             return None
         return NOT_JSON if event.data.text.strip() else EMPTY_PAYLOAD
 
-    def _judge(self, count: int, pending: Frame | None, end: End) -> Judgement:
-        key = (count, pending, end)
+    def _judge(self, count: int, tail: _Tail | None, end: End) -> Judgement:
+        key = (count, tail, end)
         if key in self._judged:
             return self._judged[key]
         outcomes = []
-        if pending is None or not self.provider.framing.keeps_pending:
+        if tail is None or not self.provider.framing.keeps_pending:
             outcomes.append(self._outcome(count, None, end))
-        if pending is not None:
-            outcomes.append(self._outcome(count, pending, end))
+        if tail is not None:
+            outcomes.append(self._outcome(count, tail, end))
         accepted = tuple(dict.fromkeys(r for outcome in outcomes if outcome.complete for r in outcome.replies))
         uncut = self._without_cut_calls(accepted)
         first = outcomes[0]
-        if pending is not None and accepted and not first.complete:
+        if tail is not None and accepted and not first.complete:
             first = outcomes[-1]
+        pending = tail.frame if tail is not None else None
         keeps = pending is not None and self.provider.framing.keeps_pending
         judgement = Judgement(
             frames=self.frames[:count] + ((pending,) if pending is not None and keeps else ()),
@@ -316,22 +338,22 @@ class Reading:
             return choice
         return replace(choice, parts=tuple(p for p in choice.parts if not _is_unfinished_call(p)))
 
-    def _outcome(self, count: int, pending: Frame | None, end: End) -> _Outcome:
+    def _outcome(self, count: int, tail: _Tail | None, end: End) -> _Outcome:
         """One interpretation: the first ``count`` events, then the pending frame, if given, then the end."""
-        event = self._event(pending) if pending is not None else None
-        if pending is not None and event is not None and self._unreadable(event) is NOT_JSON:
-            pending = _GARBAGE  # however it is garbled, it comes to the same
-        key = (count, pending, end)
+        event = self._event(tail.frame) if tail is not None else None
+        if tail is not None and event is not None and self._unreadable(event) is NOT_JSON:
+            tail = replace(tail, frame=_GARBAGE)  # however it is garbled, it comes to the same
+        key = (count, tail, end)
         if key not in self._outcomes:
-            self._outcomes[key] = self._interpret(count, event, end)
+            self._outcomes[key] = self._interpret(count, event, tail.broken if tail is not None else (), end)
         return self._outcomes[key]
 
-    def _interpret(self, count: int, pending: Event | None, end: End) -> _Outcome:
+    def _interpret(self, count: int, pending: Event | None, broken: Sequence[Rule], end: End) -> _Outcome:
         walk, breaches, error = self._state(count)
         events = self.events[:count]
         if pending is not None:
             events = (*events, pending)
-            walk, breaches, error = self._step(walk, breaches, error, count, pending)
+            walk, breaches, error = self._step(walk, breaches, error, count, pending, broken)
         applied = pending is not None and not any(b.index == count and b.reading == "skip" for b in breaches)
         replies = [self._reduce(events, breaches, skip=False) if applied else self.reply(count)]
         if any(breach.reading == "either" for breach in breaches):

@@ -183,7 +183,7 @@ def rewritings(provider: Provider, stream: Stream) -> Iterator[Mutation]:
     for name, _ in SINGLE_STYLES[provider.framing.name]:
         yield Mutation("write it in another style", (name,))
     for index, event in enumerate(stream.events):
-        if isinstance(event.data, dict) and provider.source:
+        if isinstance(event.data, dict) and provider.body is not None:  # in a plain profile it would be content
             yield Mutation("add an unknown member", (index,))
             break
     for which in range(len(provider.noise)):

@@ -257,13 +257,9 @@ def test_a_buffered_answer_that_is_the_same_is_right() -> None:
 # --- growth
 
 GROWTH = ("growth-long", "growth-many")
-# BUG: repr escapes the mark for which the text is put in, and "stop" is not every provider's finish.
-grows = pytest.mark.xfail(reason="the streams of providers are not filled")
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in ("sse", "ndjson", "json") else pytest.param(name, marks=grows) for name in NAMES]
-)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("texts", [["x" * 3000], ["ab"] * 200])
 def test_long_streams_are_complete_and_as_long_as_asked(name: str, texts: list[str]) -> None:
     content = probes._stream(get(name), texts)

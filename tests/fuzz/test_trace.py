@@ -42,8 +42,6 @@ def test_what_has_no_data_is_no_frame(item: Any) -> None:
         normal_frame(item)
 
 
-# BUG: the fields that the first object of a type has are taken for those of all.
-@pytest.mark.xfail(reason="fields are remembered by type")
 def test_objects_of_one_type_need_not_have_the_same_fields() -> None:
     class Sparse:
         def __init__(self, **fields: str) -> None:

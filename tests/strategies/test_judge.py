@@ -94,11 +94,6 @@ def levels(judgement: Judgement) -> dict[str, str]:
 # --- prefixes
 
 
-# BUG: a pending SSE frame lacks the last event ID, and breaches of UTF-8 are taken from the whole stream.
-prefixes = pytest.mark.xfail(strict=False, reason="a prefix's pending frame is judged by the whole stream")
-
-
-@prefixes
 @every_provider
 @quick
 @given(st.data())
@@ -110,7 +105,6 @@ def test_every_prefix_of_a_damaged_stream_is_judged_as_if_it_were_all(name: str,
         assert reading.upto(length) == judge(get(name), content[:length]), content[:length]
 
 
-@prefixes
 @every_provider
 @settings(deadline=None, max_examples=60)
 @given(content=junk, end=ends)
@@ -306,7 +300,6 @@ def test_a_json_text_is_read_at_its_end() -> None:
             whole_value(judge(get("json"), content))
 
 
-@pytest.mark.xfail(reason="BUG: the first record after a byte order mark is left out")
 def test_a_byte_order_mark_that_may_be_tolerated_costs_nothing() -> None:
     lines = b'{"model":"m","message":{"content":"hi"},"done":true,"done_reason":"stop"}\n'
     judgement = judge(get("ollama"), b"\xef\xbb\xbf" + lines)

@@ -141,11 +141,11 @@ def test_a_call_keeps_the_texts_around_it_apart() -> None:
     [
         (None, None),
         ([], None),
-        ({}, Usage(None, None)),
+        ({}, None),
         ({"in": 1, "out": 2}, Usage(1, 2)),
         ({"in": 0, "out": None}, Usage(0, None)),
-        ({"in": "1", "out": 1.5}, Usage(None, None)),
-        ({"in": True}, Usage(None, None)),
+        ({"in": "1", "out": 1.5}, None),
+        ({"in": True}, None),
     ],
 )
 def test_usage_is_read_by_the_providers_own_names(data: Any, usage: Usage | None) -> None:

@@ -75,6 +75,10 @@ class Framing(Protocol):
         """Read bytes by the letter of the spec, in time linear in their number."""
         ...
 
+    def resume(self, frame: Frame) -> bytes:
+        """Bytes that bring a new decoder to where it stands after this frame, without giving a frame."""
+        ...
+
     def lines(self, data: bytes) -> tuple[Line, ...]:
         """Lay out the bytes as lines; together they cover every byte once."""
         ...

@@ -49,6 +49,10 @@ class JsonTextFraming:
             broken.append((NOT_UTF8, 0))
         return Decoded((), (), frame, tuple(broken))
 
+    def resume(self, frame: Frame) -> bytes:
+        """There is only one frame, so nothing stands after it."""
+        return b""
+
     def lines(self, data: bytes) -> tuple[Line, ...]:
         """Lay out the bytes: a byte order mark if there is one, then one text."""
         start = len(BOM) if data.startswith(BOM) else 0

@@ -74,6 +74,10 @@ class NdjsonFraming:
                 pending = Frame(text)
         return Decoded(tuple(frames), tuple(ends), pending, tuple(broken))
 
+    def resume(self, frame: Frame) -> bytes:
+        """A line end, after which a byte order mark is no longer at the start."""
+        return b"\n"
+
     def lines(self, data: bytes) -> tuple[Line, ...]:
         """Lay out the bytes as lines; a byte order mark is a line of its own kind."""
         start = _after_bom(data)

@@ -124,6 +124,10 @@ class SseFraming:
                 ends.append(start + 1)
         return Decoded(tuple(frames), tuple(ends), block.dispatch())
 
+    def resume(self, frame: Frame) -> bytes:
+        """The id outlives its frame; nothing else does."""
+        return f"id: {frame.id}\n\n".encode()
+
     def lines(self, data: bytes) -> tuple[Line, ...]:
         """Lay out the bytes as lines; a byte order mark is a line of its own kind."""
         first = _after_bom(data)

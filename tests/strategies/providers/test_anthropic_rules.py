@@ -163,7 +163,7 @@ LAWFUL: dict[str, list[Event]] = {
     "content in the start is counted": [start(content=[TOOL]), SECOND, B, stopped(1), told(), STOP],
     "totals told twice": [start(), told(None), told(), told(), STOP],
     "torn by the token limit": [start(), CALL, piece(0, "{"), stopped(0), told("max_tokens"), STOP],
-    "a future event": [start(), say("future"), Event([1], "future"), told(), STOP],
+    "a future event": [start(), say("future"), Event({"x": [1]}, "future"), told(), STOP],
     "a future block": [start(), opened(0, type="future"), A, SIGNED, stopped(0), told(), STOP],
     "a future delta": [start(), TEXT, delta(0, type="future_delta"), stopped(0), told(), STOP],
     "a future reason": [start(), told("bored"), STOP],

@@ -413,7 +413,8 @@ def test_arguments_too_deep_to_write_do_not_raise() -> None:
     ("data", "message"),
     [
         ({"error": "x"}, "x"),
-        ({"error": {"message": "x"}}, '{"message":"x"}'),
+        ({"error": {"message": "x"}}, "x"),
+        ({"error": {"code": 1}}, '{"code":1}'),
         ({"error": ""}, None),
         ({"error": None, "done": False}, None),
         ({"message": {}}, None),
