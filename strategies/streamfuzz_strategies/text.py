@@ -52,11 +52,15 @@ JSON_LOOKALIKES = ('"', "\\", '{"a": [1', "}]", "null", "\\u0041", "\\n", "/", "
 
 HOSTILE = WORDS + UNICODE + NOT_LINE_ENDS + FRAMING_LOOKALIKES + JSON_LOOKALIKES
 
+EDGES = ("\n", "a", " ", "\t", "a\n", " a", "\n\n")
+"""White space, which readers that trim take away at the edges."""
+
 FAMILIES = {
     "words": WORDS,
     "unicode": WORDS[:3] + UNICODE,
     "not line ends": WORDS[:3] + NOT_LINE_ENDS,
     "framing": WORDS[:3] + FRAMING_LOOKALIKES,
+    "edges": EDGES,
     "json": WORDS[:3] + JSON_LOOKALIKES,
     "everything": HOSTILE,
 }

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from streamfuzz.cli import main
 
 READERS = '''
 """Readers of chat streams, right and wrong."""
@@ -75,3 +80,33 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        assert self.out.count("\n") == 1
+        assert self.out.endswith("\n")
+        return json.loads(self.out)
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def streamfuzz(project: Path, capfd: pytest.CaptureFixture[str]) -> Command:
+    """Runs a command line in an empty project."""
+
+    def run(*arguments: str | Path) -> Done:
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main(list(map(str, arguments)), prog_name="streamfuzz")
+        assert isinstance(left.value.code, int)
+        return Done(left.value.code, *capfd.readouterr())
+
+    return run

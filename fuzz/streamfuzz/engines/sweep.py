@@ -171,6 +171,7 @@ class _Sweep:
         self.started = perf_counter()
         self.streams = 0
         self.marks: set[str] = set()
+        self.previous: Sequence[Any] = ()
 
     def batches(self) -> Iterator[Batch]:
         size, number = FIRST_DRAW, self.budget.seed
@@ -389,7 +390,9 @@ class _Sweep:
     def _probes(self, drawn: Drawn, data: bytes) -> Iterator[None]:
         if not self._spellable(data):
             return
-        other = self._chunks(encode(self.provider, drawn.again), cuts.WHOLE)
+        again = self._chunks(encode(self.provider, drawn.again), cuts.WHOLE)
+        # State that two streams share shows best when they say different things.
+        other, self.previous = self.previous or again, self._chunks(data, cuts.WHOLE)
         wire = Wire(data, self.provider.framing)
         aligned = self._chunks(data, cuts.frame_aligned(wire))
         for probe in PROBES:
@@ -404,7 +407,7 @@ class _Sweep:
                 for offset in cuts.hostile(wire)[self.streams % 7 :: 7]:
                     yield from self._probe(self._case(self._chunks(data, (offset,)), "eof", probe, other))
             else:
-                yield from self._probe(self._case(aligned, "eof", probe, other if probe == "resliced" else ()))
+                yield from self._probe(self._case(aligned, "eof", probe, again if probe == "resliced" else ()))
 
     def _probe(self, case: Case) -> Iterator[None]:
         self._goal(f"probe: {case.probe}")
