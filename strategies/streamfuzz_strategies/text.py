@@ -50,10 +50,10 @@ FRAMING_LOOKALIKES = (
 JSON_LOOKALIKES = ('"', "\\", '{"a": [1', "}]", "null", "\\u0041", "\\n", "/", "'", "```json\n{}\n```", "\t")
 """Text that needs escapes, or is JSON inside JSON."""
 
-HOSTILE = WORDS + UNICODE + NOT_LINE_ENDS + FRAMING_LOOKALIKES + JSON_LOOKALIKES
-
 EDGES = ("\n", "a", " ", "\t", "a\n", " a", "\n\n")
 """White space, which readers that trim take away at the edges."""
+
+HOSTILE = WORDS + UNICODE + NOT_LINE_ENDS + FRAMING_LOOKALIKES + JSON_LOOKALIKES + EDGES
 
 FAMILIES = {
     "words": WORDS,

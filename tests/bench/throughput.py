@@ -86,7 +86,8 @@ def main(seconds: float) -> None:
             given_rates.append(one_per_example(provider, seconds, number))
         ratios = [a / b for a, b in zip(swept, given_rates, strict=True)]
         print(
-            f"{provider:<12} sweep {statistics.median(swept):>7.0f}/s   @given {statistics.median(given_rates):>5.0f}/s   "
+            f"{provider:<12} sweep {statistics.median(swept):>7.0f}/s   "
+            f"@given {statistics.median(given_rates):>5.0f}/s   "
             f"ratio {statistics.median(ratios):.0f} ({min(ratios):.0f} to {max(ratios):.0f})   "
             f"inside the target {statistics.median(shares):.0%}"
         )
