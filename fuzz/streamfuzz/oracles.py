@@ -320,6 +320,8 @@ def surfaced_error(run: Run) -> Iterator[Deviation]:
     elif damaged_before:
         return  # refusing at the damage is right, and the error was never reached
     elif trace.failure is not None and cause not in trace.failure.message:
+        if not run.reading.conforms(len(run.judgement.events)):
+            return  # what an error says is only known where it is documented
         got = f"{trace.failure.type}: {trace.failure.message}"
         yield Deviation("surfaced_error", "masked", "the cause of the provider's error", cause, got, _rule(run))
 
@@ -473,7 +475,14 @@ def _refused(run: Run, what: str) -> Deviation:
     failure = run.trace.failure
     got = f"{failure.type}: {failure.message}" if failure is not None else run.trace.ending
     error = failure.type if failure is not None else ""
-    return Deviation("faithful", "refused", what, None, got, _rule(run), error=error)
+    verdict: Verdict = "warn" if _has_blank_lines(run) else "fail"
+    return Deviation("faithful", "refused", what, None, got, _rule(run), verdict, error)
+
+
+def _has_blank_lines(run: Run) -> bool:
+    """Whether an NDJSON stream has blank lines, which a parser may skip but need not (ndjson-spec, section 3.2)."""
+    framing = run.provider.framing
+    return framing.name == "ndjson" and any(line.kind == "blank" for line in framing.lines(run.reading.data))
 
 
 def _differs(oracle: str, difference: Difference | None, run: Run) -> Deviation:

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from streamfuzz.cli import main
-
 READERS = '''
 """Readers of chat streams, right and wrong."""
 
@@ -101,6 +99,7 @@ Command = Callable[..., Done]
 @pytest.fixture
 def streamfuzz(project: Path, capfd: pytest.CaptureFixture[str]) -> Command:
     """Runs a command line in an empty project."""
+    from streamfuzz.cli import main  # importing this takes what Hypothesis forbids while conftests are loaded
 
     def run(*arguments: str | Path) -> Done:
         capfd.readouterr()

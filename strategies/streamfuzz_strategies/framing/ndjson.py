@@ -21,14 +21,7 @@ _SPACE = b" \t\r"
 
 NOT_UTF8 = Rule("ndjson.utf8", "a line was not valid UTF-8", "RFC 8259 section 8.1")
 WITH_BOM = Rule("ndjson.bom", "the stream began with a byte order mark", "RFC 8259 section 8.1", "may")
-BLANK = Rule(
-    # Readers may skip them, and say so; a writer has no reason to send one.
-    "ndjson.blank",
-    "a line was blank",
-    "https://github.com/ndjson/ndjson-spec section 3.2",
-    "may",
-)
-RULES = (NOT_UTF8, WITH_BOM, BLANK)
+RULES = (NOT_UTF8, WITH_BOM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +64,6 @@ class NdjsonFraming:
             offset += len(raw)
             text, valid = _line(raw)
             if text is None:
-                broken.append((BLANK, max(0, len(frames) - 1)))
                 continue
             if not valid:
                 broken.append((NOT_UTF8, len(frames)))

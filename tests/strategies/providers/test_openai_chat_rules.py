@@ -53,6 +53,7 @@ BREAKS = {
     "openai-chat.choice.unfinished": ("must", [says("a"), DONE]),
     "openai-chat.choice.missing": ("must", [says("a", "stop", index=1), DONE]),
     "openai-chat.choice.continued": ("must", [says("a"), STOP, says("b"), DONE]),
+    "openai-chat.choice.echoed": ("may", [says("a"), STOP, chunk(choice({"reasoning": "b"})), DONE]),
     "openai-chat.choice.no-index": ("may", [chunk({"delta": {"content": "a"}, "finish_reason": "stop"}), DONE]),
     "openai-chat.choice.no-delta": ("may", [says("a"), chunk({"index": 0, "finish_reason": "stop"}), DONE]),
     "openai-chat.finish.repeated": ("may", [says("a"), STOP, STOP, DONE]),
@@ -125,8 +126,8 @@ LAWFUL = {
     "scalars of a call said again": [
         chunk(call("{", id="i", name="f", type="function")),
         chunk(call("}", id="i", name="f", type="function")),
-        CALLS,
         chunk(call("", id="i", name="f")),
+        CALLS,
         DONE,
     ],
     "empty scalars on a call's continuation": [

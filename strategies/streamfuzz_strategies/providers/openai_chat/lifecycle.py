@@ -59,6 +59,12 @@ MISTYPED = Rule(
 UNFINISHED = Rule("openai-chat.choice.unfinished", "the stream ended before a choice had got its finish reason", _API)
 MISSING = Rule("openai-chat.choice.missing", "the stream ended without a choice below one that had appeared", _API)
 CONTINUED = Rule("openai-chat.choice.continued", "a choice was given more of its answer after it had finished", _API)
+ECHOED = Rule(
+    "openai-chat.choice.echoed",
+    "a choice came again after it had finished, with thinking or with a piece of a call that said nothing new",
+    _API,
+    "may",
+)
 NO_INDEX = Rule("openai-chat.choice.no-index", "a choice did not say its index", _API, "may")
 NO_DELTA = Rule("openai-chat.choice.no-delta", "a choice came without a delta", _AZURE, "may")
 FINISH_AGAIN = Rule("openai-chat.finish.repeated", "a choice was given the same finish reason once more", _API, "may")
@@ -137,16 +143,18 @@ MACHINES = {
             "choice",
             "absent",
             {
-                "absent": {"expected": "expected", "seen": "open", "adds": "open"},
+                "absent": {"expected": "expected", "seen": "open", "adds": "open", "echoes": "open"},
                 "expected": {
                     "seen": "open",
                     "adds": "open",
+                    "echoes": "open",
                     "error": "failed",
                     END: Break(MISSING, "expected"),
                 },
                 "open": {"finish": "finished", "error": "failed", END: Break(UNFINISHED, "open")},
                 "finished": {
                     "adds": Break(CONTINUED, "finished"),
+                    "echoes": Break(ECHOED, "finished", "either"),
                     "finish": Break(FINISH_AGAIN, "finished"),
                     "conflict": Break(FINISH_CONFLICT, "finished", "either"),
                     "error": "failed",
@@ -235,10 +243,12 @@ def _choice(entry: Entry, walk: Walk) -> Iterator[Step]:
             if ("choice", lower) not in walk.states:
                 yield Step("choice", "expected", lower)
     # Calls first: whether a piece continues a call or only repeats its id decides whether it adds anything.
-    added = bool(entry.reasoning or entry.text or entry.refusal)
+    added = bool(entry.text or entry.refusal)
     for fragment in entry.fragments:
         added = (yield from _fragment(index, fragment, walk)) or added
-    yield Step("choice", "adds" if added else "seen", index)
+    # Thinking is no member of the protocol's own, so a reader need not know that there is any.
+    echoes = bool(entry.reasoning or entry.fragments)
+    yield Step("choice", "adds" if added else "echoes" if echoes else "seen", index)
     if not entry.indexed:
         yield _alone("choice", index, NO_INDEX)
     if entry.choice.get("delta") is None:
