@@ -16,7 +16,7 @@ from . import probes
 from .case import Case, joined
 from .drive import Driver
 from .oracles import ORACLES, Deviation, Run, check
-from .target import Target
+from .spec import Target
 from .trace import Trace
 
 ALL_ORACLES: tuple[str, ...] = (*ORACLES, "fragmentation", *probes.ORACLES)

@@ -17,7 +17,7 @@ from .engines.sweep import goals, plain_case, sweep
 from .explain import Finding, explain
 from .oracles import Run
 from .shrink import SECONDS, shrink
-from .target import Known, Target, UsageError, accepts_one_argument
+from .spec import Known, Target, UsageError, accepts_one_argument
 from .trace import Trace
 
 SHRINKING = 20.0

@@ -15,7 +15,7 @@ from streamfuzz_strategies.judge import End
 from streamfuzz_strategies.reply import Json
 from streamfuzz_strategies.stream import Event, Frame, Raw, parse_json
 
-from .target import TAKES, Form, UsageError
+from .spec import TAKES, Form, UsageError
 
 FORMAT = 1
 """The version of the case file that this version writes and reads."""

@@ -39,7 +39,7 @@ from .replay import Replayed, replay
 from .report.console import Console
 from .report.json_report import replay_json, result_json
 from .shrink import shrink
-from .target import GIVES, TAKES, UsageError
+from .spec import GIVES, TAKES, UsageError
 
 DEFAULT_FOLDER = Path("streamfuzz-findings")
 """Where ``run`` writes case files when it is not told."""

@@ -29,7 +29,7 @@ import msgspec
 
 from . import targets
 from .case import Case
-from .target import Known, Target, UsageError, target
+from .spec import Known, Target, UsageError, target
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -17,7 +17,7 @@ from streamfuzz_strategies.reply import view
 from .bench import read
 from .case import Case, CaseError, CaseFile, Expectation, Found, dump, load
 from .explain import Finding
-from .target import UsageError
+from .spec import UsageError
 
 
 def expectation(case: Case) -> Expectation:

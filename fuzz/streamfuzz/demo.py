@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from .target import Target, target
+from .spec import Target, target
 
 
 class StreamError(Exception):

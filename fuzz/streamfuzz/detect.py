@@ -5,7 +5,7 @@ Nothing here is written down by hand: streams are drawn, damaged at every place,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from streamfuzz_strategies import providers
@@ -48,9 +48,8 @@ def _judged(name: str, stream: Stream) -> Iterator[tuple[str, Level]]:
 def summary(counts: Mapping[Level, int]) -> str:
     """Say in a word or two how visible a damage is: the levels that occur, with their share in per cent."""
     total = sum(counts.values())
-    shares: Sequence[tuple[Level, int]] = [
-        (level, round(100 * count / total)) for level, count in counts.items() if count
-    ]
-    if len(shares) == 1:
-        return shares[0][0]
-    return ", ".join(f"{level} {share}%" for level, share in shares)
+    occurring = [level for level in counts if counts[level]]
+    if len(occurring) == 1:
+        return occurring[0]
+    # However rare a level is, it occurs, so none is said to be 0% or 100%.
+    return ", ".join(f"{level} {min(99, max(1, round(100 * counts[level] / total)))}%" for level in occurring)

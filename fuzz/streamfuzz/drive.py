@@ -17,7 +17,7 @@ from typing import Any
 
 from streamfuzz_strategies.judge import End
 
-from .target import Final, Incomplete, Target
+from .spec import Final, Incomplete, Target
 from .trace import Ending, Failure, Trace, WrongForm, normal_event, normal_frame, normal_item, normal_view
 
 PROGRAMMING_MISTAKES = (

@@ -19,7 +19,7 @@ from streamfuzz_strategies.rules import Rule
 from streamfuzz_strategies.stream import Event, Frame, Raw
 
 from .compare import Difference, same_call, sequences, texts, views
-from .target import Delta, Final, Form, Release, Snapshot, Target
+from .spec import Delta, Final, Form, Release, Snapshot, Target
 from .trace import Trace
 
 Verdict: TypeAlias = Literal["fail", "warn"]

@@ -85,7 +85,7 @@ class _CaseItem(pytest.Item):
                 raise CaseFailedError(explanation(replayed))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        from .target import UsageError
+        from .spec import UsageError
 
         if isinstance(excinfo.value, (CaseFailedError, UsageError)):
             return str(excinfo.value)

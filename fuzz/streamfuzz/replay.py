@@ -12,7 +12,7 @@ from . import corpus
 from .bench import ALL_ORACLES, Bench
 from .case import CaseFile
 from .explain import Finding, explain
-from .target import Target
+from .spec import Target
 
 Status: TypeAlias = Literal["pass", "warn", "known", "flaky", "fail"]
 

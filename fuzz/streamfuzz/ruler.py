@@ -19,7 +19,7 @@ from streamfuzz_strategies.wire import Wire
 
 from .case import Case
 from .legible import SPELLED, TIDY, broken, cells, compact, crop, printable, standing
-from .target import Delta, Final, Release, Snapshot
+from .spec import Delta, Final, Release, Snapshot
 from .trace import Trace
 
 __all__ = ["draw", "printable"]

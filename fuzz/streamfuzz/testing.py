@@ -8,7 +8,7 @@ from typing import Any
 
 from . import campaign, ruler
 from .engines import Budget
-from .target import Target, UsageError, target
+from .spec import Target, UsageError, target
 
 
 class FuzzFailure(AssertionError):

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from streamfuzz_strategies.reply import CHOICE_FIELDS, REPLY_FIELDS, Json, Reply, view
 
-from .target import Delta, Final, Form, Release, Snapshot
+from .spec import Delta, Final, Form, Release, Snapshot
 
 Ending: TypeAlias = Literal["complete", "incomplete", "error", "hang"]
 

@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 from hypothesis.errors import InvalidArgument
 from hypothesis_jsonschema import from_schema
 
+from . import mutations
 from .cuts import chunks, fragmentations
 from .providers import NAMES, Drawing, get
 from .providers.base import Draw
 from .reply import Json, Reply
-from .stream import Stream, payloads
+from .stream import Stream
 from .style import PLAIN
 from .styles import styles
 from .wire import Wire
@@ -52,7 +53,7 @@ def replies(
     >>> replies("anthropic", alphabet="ab").example()  # doctest: +SKIP
     Reply(choices=(Choice(parts=(Text(text='ab'),), finish='end_turn'),), id='msg_1', model='m', usage=None)
     """
-    return _replies(_known(provider), _drawing(tools, alphabet, max_parts))
+    return _replies(_known(provider), drawing(tools, alphabet, max_parts))
 
 
 def streams(
@@ -79,7 +80,7 @@ def streams(
     >>> encode(stream).splitlines()[-1]  # doctest: +SKIP
     b'{"model":"m","created_at":"2025-01-01T00:00:00Z",...,"done":true,"done_reason":"stop"}'
     """
-    return _streams(_known(provider), _drawing(tools, alphabet, max_parts), styled)
+    return _streams(_known(provider), drawing(tools, alphabet, max_parts), styled)
 
 
 def wires(
@@ -95,7 +96,7 @@ def wires(
     >>> wires("json", tools={"f": {"type": "object", "maxProperties": 0}}).example()  # doctest: +SKIP
     b'{}'
     """
-    return _streams(_known(provider), _drawing(tools, alphabet, max_parts), styled).map(encode)
+    return _streams(_known(provider), drawing(tools, alphabet, max_parts), styled).map(encode)
 
 
 def fragmented(
@@ -113,7 +114,26 @@ def fragmented(
     >>> fragmented("sse", alphabet="a", max_parts=1).example()  # doctest: +SKIP
     [b'data: a\n', b'\n']
     """
-    return _fragmented(_streams(_known(provider), _drawing(tools, alphabet, max_parts), styled))
+    return _fragmented(_streams(_known(provider), drawing(tools, alphabet, max_parts), styled))
+
+
+def mutated(
+    provider: str = "openai-chat",
+    *,
+    tools: Mapping[str, Json] | None = None,
+    alphabet: str | None = None,
+    max_parts: int = 4,
+    styled: bool = False,
+) -> st.SearchStrategy[bytes]:
+    """The bytes of streams after one mutation: a lawful rewriting, or damage.
+
+    What they are worth is not known from how they were made: ask :func:`.judge.judge`.  Arguments and errors are
+    those of :func:`streams`.
+
+    >>> mutated("ndjson", alphabet="a").example()  # doctest: +SKIP
+    b'{"a":1}'
+    """
+    return _mutated(_streams(_known(provider), drawing(tools, alphabet, max_parts), styled))
 
 
 def encode(stream: Stream) -> bytes:
@@ -123,7 +143,7 @@ def encode(stream: Stream) -> bytes:
         ValueError: an event that the provider's framing cannot carry; drawn streams have none.
         LookupError: the stream's provider is not known.
     """
-    return get(stream.provider).framing.encode(payloads(stream.events, stream.style), stream.style)
+    return mutations.encode(get(stream.provider), stream)
 
 
 # The composites are given names and not providers: Hypothesis prints arguments, and a provider prints at length.
@@ -150,13 +170,24 @@ def _fragmented(draw: Draw, whole: st.SearchStrategy[Stream]) -> list[bytes]:
     return list(chunks(data, draw(fragmentations(Wire(data, get(stream.provider).framing)))))
 
 
+@st.composite
+def _mutated(draw: Draw, whole: st.SearchStrategy[Stream]) -> bytes:
+    stream = draw(whole)
+    return mutations.apply(get(stream.provider), stream, (draw(mutations.mutations(stream)),))
+
+
 def _known(provider: str) -> str:
     if provider not in NAMES:
         raise InvalidArgument(f"unknown provider {provider!r}; known: {', '.join(NAMES)}")
     return provider
 
 
-def _drawing(tools: Mapping[str, Json] | None, alphabet: str | None, max_parts: int) -> Drawing:
+def drawing(tools: Mapping[str, Json] | None = None, alphabet: str | None = None, max_parts: int = 4) -> Drawing:
+    """Check what a user asks of drawn streams.
+
+    Raises:
+        InvalidArgument: see :func:`replies`.
+    """
     if not isinstance(max_parts, int) or max_parts < 1:
         raise InvalidArgument(f"max_parts={max_parts!r} must be an int of at least 1")
     if alphabet is not None:

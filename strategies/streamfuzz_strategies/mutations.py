@@ -15,7 +15,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from .providers.base import Provider
+from .providers import Provider, get
 from .reply import Json
 from .stream import Event, Raw, Stream, payloads
 from .styles import SINGLE_STYLES
@@ -219,8 +219,9 @@ _BITS = st.integers(0, 7)
 
 
 @st.composite
-def mutations(draw: st.DrawFn, provider: Provider, stream: Stream) -> Mutation:
+def mutations(draw: st.DrawFn, stream: Stream) -> Mutation:
     """One mutation of any menu, or a truncation or bit flip anywhere in the bytes."""
+    provider = get(stream.provider)
     menu = [*rewritings(provider, stream), *damage(provider, stream)]
     index = draw(st.integers(0, len(menu) + 1))
     if index < len(menu):

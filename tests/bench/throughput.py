@@ -19,7 +19,7 @@ from streamfuzz.bench import Bench
 from streamfuzz.case import Case
 from streamfuzz.engines import Budget
 from streamfuzz.engines.sweep import sweep
-from streamfuzz.target import Target, target
+from streamfuzz.spec import Target, target
 from streamfuzz_strategies import cuts
 from streamfuzz_strategies.draw import streams
 from streamfuzz_strategies.mutations import apply, mutations
@@ -42,7 +42,7 @@ def one_per_example(provider: str, seconds: float, seed: int) -> float:
     @st.composite
     def drawn(draw):
         stream = draw(streams(provider))
-        data = apply(found, stream, (draw(mutations(found, stream)),))
+        data = apply(found, stream, (draw(mutations(stream)),))
         return cuts.chunks(data, draw(cuts.fragmentations(Wire(data, found.framing))))
 
     with Bench(decoder(provider)) as bench:

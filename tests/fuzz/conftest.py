@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 from streamfuzz.demo import StreamError, parse as faulty, repaired
-from streamfuzz.target import target
+from streamfuzz.spec import target
 
 VALUE = 3
 

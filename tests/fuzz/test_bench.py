@@ -12,7 +12,7 @@ from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, repaired
 from streamfuzz.oracles import ORACLES
 from streamfuzz.probes import ORACLES as PROBES
-from streamfuzz.target import target
+from streamfuzz.spec import target
 from streamfuzz_strategies.framing.sse import SSEDecoder
 from streamfuzz_strategies.stream import Event, Frame
 

@@ -19,7 +19,7 @@ from streamfuzz.demo import StreamError, demo, repaired
 from streamfuzz.engines import Batch, Budget, Sighting
 from streamfuzz.explain import Finding
 from streamfuzz.oracles import Deviation
-from streamfuzz.target import Known, Target, UsageError, target
+from streamfuzz.spec import Known, Target, UsageError, target
 
 SMALL = Budget(seconds=None, cases=1200, seed=1)
 REPAIRED = target(repaired, errors=(StreamError,))

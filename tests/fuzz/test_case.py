@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamfuzz.case import FORMAT, PROBES, Case, CaseError, CaseFile, Expectation, Found, digest, dump, load, schema
-from streamfuzz.target import UsageError
+from streamfuzz.spec import UsageError
 from streamfuzz_strategies.providers import NAMES
 from streamfuzz_strategies.stream import Event, Frame, Raw
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from streamfuzz import config, targets
 from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, repaired
-from streamfuzz.target import Known, UsageError
+from streamfuzz.spec import Known, UsageError
 
 WHOLE = """
 [targets.mine]
@@ -168,7 +169,7 @@ def test_the_message_about_an_unknown_name_lists_the_known_ones(project: Path) -
 
 
 def test_code_is_imported_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.path", [entry for entry in __import__("sys").path if entry])
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
     monkeypatch.chdir(tmp_path)
     (tmp_path / "only_here_7c1.py").write_text("def read(chunks):\n    return {}\n")
     found = config.resolve("only_here_7c1:read")

@@ -12,7 +12,7 @@ from streamfuzz import corpus
 from streamfuzz.case import Case, CaseError, CaseFile, Expectation, Found, load
 from streamfuzz.explain import Finding
 from streamfuzz.oracles import Deviation
-from streamfuzz.target import UsageError
+from streamfuzz.spec import UsageError
 
 CASE = Case("sse", (b"data: a\n\n",))
 FILE = CaseFile(CASE, "a reason")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streamfuzz.drive import Driver, Source, SourceResetError
-from streamfuzz.target import Delta, Final, Incomplete, Snapshot, Target, target
+from streamfuzz.spec import Delta, Final, Incomplete, Snapshot, Target, target
 from streamfuzz.trace import Trace
 
 CHUNKS = (b"a", b"", b"bc")

@@ -16,7 +16,7 @@ from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, repaired
 from streamfuzz.explain import Finding, describe, explain
 from streamfuzz.oracles import Deviation
-from streamfuzz.target import Delta, target
+from streamfuzz.spec import Delta, target
 from streamfuzz_strategies.rules import Rule
 
 BOM = b"\xef\xbb\xbf"

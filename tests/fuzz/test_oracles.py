@@ -15,7 +15,7 @@ from streamfuzz.engines import Budget
 from streamfuzz.engines.sweep import sweep
 from streamfuzz.oracles import ORACLES
 from streamfuzz.probes import ORACLES as PROBES
-from streamfuzz.target import Delta, Final, Incomplete, Release, Snapshot, Target, target
+from streamfuzz.spec import Delta, Final, Incomplete, Release, Snapshot, Target, target
 from streamfuzz_strategies.providers import get
 
 CUT = get("openai-chat").cut_finishes

@@ -12,7 +12,7 @@ from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, _payloads, repaired
 from streamfuzz.drive import Driver
 from streamfuzz.oracles import Deviation
-from streamfuzz.target import Target, target
+from streamfuzz.spec import Target, target
 from streamfuzz_strategies.framing.sse import SSEDecoder
 from streamfuzz_strategies.judge import judge
 from streamfuzz_strategies.providers import NAMES, get

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamfuzz import ruler
 from streamfuzz.case import Case
-from streamfuzz.target import Delta, Final, Release, Snapshot
+from streamfuzz.spec import Delta, Final, Release, Snapshot
 from streamfuzz.trace import Failure, Trace
 from streamfuzz_strategies.stream import Event, Frame, Raw
 

@@ -16,7 +16,7 @@ from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, parse, repaired
 from streamfuzz.explain import Finding, explain
 from streamfuzz.shrink import shrink
-from streamfuzz.target import Target, target
+from streamfuzz.spec import Target, target
 from streamfuzz_strategies.draw import fragmented, streams
 from streamfuzz_strategies.stream import Event
 

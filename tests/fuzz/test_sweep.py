@@ -15,7 +15,7 @@ from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, repaired
 from streamfuzz.engines import Batch, Budget, Sighting
 from streamfuzz.engines.sweep import as_items, draw_batch, goals, plain_case, sweep
-from streamfuzz.target import Target, target
+from streamfuzz.spec import Target, target
 from streamfuzz_strategies.framing.ndjson import NDJSONDecoder
 from streamfuzz_strategies.framing.sse import SSEDecoder
 from streamfuzz_strategies.judge import judge

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamfuzz.target import Delta, Final, Release, Snapshot
+from streamfuzz.spec import Delta, Final, Release, Snapshot
 from streamfuzz.trace import Trace, WrongForm, normal_call, normal_event, normal_frame, normal_item, normal_view
 from streamfuzz_strategies.reply import Choice, Reply, Text, ToolCall, view
 from streamfuzz_strategies.stream import Frame

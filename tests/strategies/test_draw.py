@@ -14,7 +14,7 @@ from hypothesis.errors import InvalidArgument
 from jsonschema import Draft202012Validator
 
 from streamfuzz_strategies import draw as draw_module
-from streamfuzz_strategies.draw import encode, fragmented, replies, streams, wires
+from streamfuzz_strategies.draw import encode, fragmented, mutated, replies, streams, wires
 from streamfuzz_strategies.judge import judge
 from streamfuzz_strategies.providers import NAMES, get
 from streamfuzz_strategies.providers.base import reduce
@@ -191,7 +191,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("make", [replies, streams, wires, fragmented])
+@pytest.mark.parametrize("make", [replies, streams, wires, fragmented, mutated])
 @pytest.mark.parametrize(("wish", "message"), REFUSED)
 def test_a_wrong_wish_is_refused_before_anything_is_drawn(
     make: Callable[..., st.SearchStrategy[Any]], wish: dict[str, Any], message: str
@@ -199,6 +199,29 @@ def test_a_wrong_wish_is_refused_before_anything_is_drawn(
     with pytest.raises(InvalidArgument) as refusal:
         make(**wish)
     assert message in str(refusal.value)
+
+
+# --- mutated
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(data=st.data())
+@settings(deadline=None, max_examples=20)
+def test_mutated_streams_are_judged_one_way_or_the_other(name: str, data: st.DataObject) -> None:
+    judgement = judge(get(name), data.draw(mutated(name)))
+    assert judgement.accepted or judgement.may_refuse
+
+
+def test_some_mutations_are_harmless_and_some_are_not() -> None:
+    levels = {
+        find(mutated("openai-chat"), lambda data, level=level: _level(data) == level, settings=search)
+        for level in ("none", "must")
+    }
+    assert len(levels) == 2
+
+
+def _level(data: bytes) -> str:
+    return judge(get("openai-chat"), data).level
 
 
 # --- encode

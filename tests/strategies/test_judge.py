@@ -57,7 +57,7 @@ junk = st.one_of(st.binary(max_size=40), st.lists(st.sampled_from(PIECES), max_s
 def damaged(draw: st.DrawFn, name: str) -> bytes:
     """The bytes of a stream after one lawful or unlawful change."""
     stream = draw(streams(name, styled=draw(st.booleans()), max_parts=2))
-    return apply(get(name), stream, (draw(mutations(get(name), stream)),))
+    return apply(get(name), stream, (draw(mutations(stream)),))
 
 
 def sse(*texts: str) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from streamfuzz.target import Target, target
+from streamfuzz.spec import Target, target
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis import target as scored
 from hypothesis.database import DirectoryBasedExampleDatabase
+from hypothesis.errors import InvalidArgument
 
 from streamfuzz_strategies import cuts
+from streamfuzz_strategies.draw import drawing
 from streamfuzz_strategies.judge import End, Reading
 from streamfuzz_strategies.mutations import BYTE_EDITS, EVENT_EDITS, apply, damage, edit, encode, rewritings
 from streamfuzz_strategies.providers import Drawing, Provider
@@ -31,6 +33,7 @@ from streamfuzz_strategies.wire import PLACES, Wire
 from ..bench import Bench
 from ..case import PROBES, Case
 from ..oracles import Deviation, Run, check
+from ..spec import UsageError
 from . import Batch, Budget, Sighting
 
 T = TypeVar("T")
@@ -164,7 +167,10 @@ class _Sweep:
         self.budget = budget
         self.provider = bench.provider
         self.takes = bench.target.takes
-        self.strategy = _drawn(self.provider, Drawing(budget.tools, budget.alphabet))
+        try:
+            self.strategy = _drawn(self.provider, drawing(budget.tools, budget.alphabet))
+        except InvalidArgument as error:
+            raise UsageError(str(error)) from None
         self.cases = 0
         self.batch = Batch()
         self.seen: dict[tuple[str, ...], int] = {}

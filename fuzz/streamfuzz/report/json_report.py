@@ -11,7 +11,7 @@ from streamfuzz_strategies.reply import Json
 from ..campaign import Reported, Result
 from ..explain import Finding
 from ..replay import Replayed
-from ..target import Known
+from ..spec import Known
 
 Verdict: TypeAlias = Literal["fail", "warn", "known", "flaky"]
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
-from ..target import Form, Target, UsageError
+from ..spec import Form, Target, UsageError
 
 __all__ = ["NAMES", "Row", "describe", "ready"]
 

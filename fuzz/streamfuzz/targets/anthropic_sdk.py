@@ -17,7 +17,7 @@ from anthropic.lib.streaming._messages import accumulate_event
 
 from streamfuzz_strategies.stream import Event
 
-from ..target import Delta, Incomplete
+from ..spec import Delta, Incomplete
 from .in_process import EVENT_STREAM, JSON, URL, Server, response
 from .made import Made
 

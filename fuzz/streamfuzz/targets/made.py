@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..target import Shape
+from ..spec import Shape
 
 
 @dataclass(frozen=True, slots=True)

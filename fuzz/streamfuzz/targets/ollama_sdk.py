@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import ollama
 
-from ..target import Delta
+from ..spec import Delta
 from .in_process import NDJSON, URL, Server
 from .made import Made
 

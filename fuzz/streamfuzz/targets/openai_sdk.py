@@ -25,7 +25,7 @@ from openai.types.responses import Response, ResponseStreamEvent
 
 from streamfuzz_strategies.stream import Event
 
-from ..target import Delta
+from ..spec import Delta
 from .in_process import EVENT_STREAM, JSON, URL, Server
 from .made import Made
 

@@ -16,7 +16,7 @@ from streamfuzz.explain import Finding
 from streamfuzz.oracles import Deviation
 from streamfuzz.report import console as module
 from streamfuzz.report.console import Console, headline, progress_line
-from streamfuzz.target import Known
+from streamfuzz.spec import Known
 
 CASE = Case("openai-chat", (b": hi\ndata: \xe4", b"\xbd\xa0\n\n"))
 KNOWN = Known("faithful.lost: a comment", "waits for upstream", date(2030, 1, 2))

@@ -16,7 +16,7 @@ from streamfuzz.explain import Finding
 from streamfuzz.oracles import Deviation
 from streamfuzz.replay import Replayed
 from streamfuzz.report.json_report import REPLAY_SCHEMA, SCHEMA, replay_json, result_json, verdict
-from streamfuzz.target import Known
+from streamfuzz.spec import Known
 from streamfuzz_strategies.judge import NOT_JSON
 
 CASE = Case("openai-chat", (b"data: x\n\n",))

@@ -14,7 +14,7 @@ from streamfuzz import targets
 from streamfuzz.campaign import preflight, run
 from streamfuzz.drive import Driver, Source
 from streamfuzz.engines import Budget
-from streamfuzz.target import Delta, Target, UsageError
+from streamfuzz.spec import Delta, Target, UsageError
 from streamfuzz.trace import Trace
 from streamfuzz_strategies import providers
 from streamfuzz_strategies.reply import Choice, Json, Reasoning, Reply, Text, ToolCall, Usage

@@ -162,7 +162,7 @@ def test_the_judge_reports_no_rule_that_is_not_listed(name: str, data: st.DataOb
     provider = get(name)
     known = {*provider.rules, *GENERIC_RULES, *FRAMING_RULES[provider.framing.name]}
     stream = data.draw(streams(name, styled=True))
-    damaged = apply(provider, stream, (data.draw(mutations(provider, stream)),))
+    damaged = apply(provider, stream, (data.draw(mutations(stream)),))
     for end in ("eof", "reset"):
         assert {breach.rule for breach in judge(provider, damaged, end).breaches} <= known
 

@@ -46,7 +46,7 @@ BROKEN: list[tuple[str, int, list[Event]]] = [
     ("stream.before-start", 0, [TEXT, start(), stopped(0), told(), STOP]),
     ("stream.before-start", 0, [told(), start(), STOP]),
     ("stream.before-start", 0, [told(None), told(), STOP]),
-    ("stream.before-start", 0, [STOP]),
+    ("stream.before-start", 0, [STOP, start(), TEXT, A, stopped(0), told(), STOP]),
     ("stream.after-stop", 3, [start(), told(), STOP, STOP]),
     ("stream.after-stop", 3, [start(), told(), STOP, start(id="msg_2")]),
     ("stream.after-stop", 3, [start(), told(), STOP, A]),

@@ -89,6 +89,7 @@ CASES = {
     "event.index-missing": numbered(*SHUT, say("output_item.done", item=message("a")), GOOD[-1]),
     "sequence.gap": numbers([0, 2], CREATED, completed()),
     "sequence.repeated": numbers([0, 0], CREATED, completed()),
+    "sequence.duplicate": numbers([0, 0, 1], CREATED, CREATED, completed()),
     "sequence.backwards": numbers([0, 1, 0], CREATED, PROGRESS, completed()),
     "sequence.start": numbered(CREATED, completed(), first=1),
     "sequence.missing": numbers([0, None, 1], CREATED, PROGRESS, completed()),

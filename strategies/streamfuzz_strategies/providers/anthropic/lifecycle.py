@@ -175,7 +175,7 @@ STREAM = Machine(
             "close": Break(BEFORE_START, "between"),
             "progress": Break(BEFORE_START, "between"),
             "reason": Break(BEFORE_START, "told"),
-            "stop": Break(BEFORE_START, "done"),
+            "stop": Break(BEFORE_START, "idle", "skip"),
             END: Break(UNFINISHED, "idle"),
         },
         "between": {

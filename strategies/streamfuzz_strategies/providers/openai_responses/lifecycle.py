@@ -47,9 +47,10 @@ PartKey: TypeAlias = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """What is known of the stream: last sequence number, unnumbered events since, response id, last index."""
+    """What is known of the stream: last event, its number, unnumbered ones since, response id, last index."""
 
     number: int | None = None
+    numbered: Json = None
     slack: int = 0
     unnumbered: bool = False
     response: str | None = None
@@ -158,8 +159,11 @@ def steps(event: Event, walk: Walk) -> Iterable[Step]:
     if not isinstance(name, str):
         return (Step("stream", "foreign"),)
     reading = _Reading(walk)
+    if reading.stream.numbered == data:
+        reading.breaks(r.SEQUENCE_DUPLICATE, reading="skip")
+        return reading.found
     known = name in TYPES
-    _number(reading, data.get("sequence_number"), known=known)
+    _number(reading, data, known=known)
     if known:
         handler = _HANDLERS.get(name)
         if handler is not None:
@@ -169,8 +173,8 @@ def steps(event: Event, walk: Walk) -> Iterable[Step]:
     return reading.found
 
 
-def _number(reading: _Reading, number: Json, *, known: bool) -> None:
-    stream = reading.stream
+def _number(reading: _Reading, data: dict[str, Json], *, known: bool) -> None:
+    stream, number = reading.stream, data.get("sequence_number")
     if not is_index(number):
         if known and not stream.unnumbered:
             reading.breaks(r.SEQUENCE_MISSING)
@@ -187,7 +191,8 @@ def _number(reading: _Reading, number: Json, *, known: bool) -> None:
         reading.breaks(r.SEQUENCE_BACKWARDS, reading="either")
     elif number > last + 1 + stream.slack:
         reading.breaks(r.SEQUENCE_GAP)
-    reading.stream = replace(stream, number=number if last is None else max(last, number), slack=0)
+    highest = number if last is None else max(last, number)
+    reading.stream = replace(stream, number=highest, numbered=data, slack=0)
 
 
 def _created(reading: _Reading, data: dict[str, Json]) -> None:

@@ -35,7 +35,16 @@ INDEX_MISSING = Rule(
     "openai-responses.event.index-missing", "an event did not say which item or part it was for", EVENTS, "may"
 )
 SEQUENCE_GAP = Rule("openai-responses.sequence.gap", "a sequence number was skipped", EVENTS)
-SEQUENCE_REPEATED = Rule("openai-responses.sequence.repeated", "a sequence number came twice in a row", EVENTS)
+SEQUENCE_REPEATED = Rule(
+    "openai-responses.sequence.repeated", "a sequence number came twice in a row with different events", EVENTS
+)
+SEQUENCE_DUPLICATE = Rule(
+    # Whoever reads the numbers can leave the second one out and has the whole message.
+    "openai-responses.sequence.duplicate",
+    "an event came twice in a row with the same sequence number",
+    EVENTS,
+    "may",
+)
 SEQUENCE_BACKWARDS = Rule(
     "openai-responses.sequence.backwards", "a sequence number was lower than one before it", EVENTS
 )
@@ -139,6 +148,7 @@ BY_THEMSELVES = (
     INDEX_MISSING,
     SEQUENCE_GAP,
     SEQUENCE_REPEATED,
+    SEQUENCE_DUPLICATE,
     SEQUENCE_BACKWARDS,
     SEQUENCE_START,
     SEQUENCE_MISSING,

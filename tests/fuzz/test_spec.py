@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamfuzz.target import Target, UsageError, accepts_one_argument, target
+from streamfuzz.spec import Target, UsageError, accepts_one_argument, target
 
 
 def plain(chunks: Iterable[bytes]) -> dict[str, Any]:
