@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from time import perf_counter
 from typing import Any, TypeVar
@@ -74,18 +75,23 @@ def _drawn(draw: st.DrawFn, provider: Provider, drawing: Drawing) -> Drawn:
 
 
 def draw_batch(
-    strategy: st.SearchStrategy[T], count: int, number: int, richness: Callable[[T], int] | None = None
+    strategy: st.SearchStrategy[T],
+    count: int,
+    number: int,
+    kept: str | None = None,
+    richness: Callable[[T], int] | None = None,
 ) -> list[T]:
     """Draw values outside of a test, reproducibly by seed.
 
-    With ``richness``, Hypothesis' example database keeps the richest draws, and earlier runs' richest come first.
+    With ``kept``, a folder, and ``richness``, Hypothesis' example database keeps the richest draws there, and
+    those of earlier runs come first; what is drawn then depends on them as well.
     """
     drawn: list[T] = []
 
     @seed(number)
     @settings(
         max_examples=count,
-        database=DirectoryBasedExampleDatabase(EXAMPLES) if richness is not None else None,
+        database=DirectoryBasedExampleDatabase(kept) if kept is not None else None,
         deadline=None,
         phases=[Phase.reuse, Phase.generate],
         suppress_health_check=list(HealthCheck),
@@ -191,8 +197,10 @@ class _Sweep:
             size, number = min(size * 2, 4 * FIRST_DRAW), number + 1_000_003
 
     def _draw(self, size: int, number: int) -> list[Drawn]:
-        richness = (lambda drawn: len(self._marks(drawn.stream))) if self.budget.database else None
-        return draw_batch(self.strategy, size, number, richness)
+        if not self.budget.database:
+            return draw_batch(self.strategy, size, number)
+        kept = f"{EXAMPLES}/{self.provider.name}"
+        return draw_batch(self.strategy, size, number, kept, lambda drawn: len(self._marks(drawn.stream)))
 
     def _by_novelty(self, batch: list[Drawn]) -> Iterator[Drawn]:
         """The few streams that have most of what no stream before had, for their size."""
@@ -345,7 +353,7 @@ class _Sweep:
         baseline = bench.driver.run(whole, end)
         deviations = check(Run(target, reading, judgement, whole, end, baseline), bench.oracles)
         self._count()
-        self._report(deviations, lambda: self._case(whole, end), how)
+        self._report(deviations, partial(self._case, whole, end), how)
         self._note_rules(judgement.breaches)
         outcome = baseline.outcome()
         yield
@@ -364,7 +372,7 @@ class _Sweep:
                 continue
             run = Run(target, reading, judgement, chunks, end, trace, baseline, deviations)
             where = f"{how}, cut {wire.place(offsets[0])}" if len(offsets) == 1 else how
-            self._report(check(run, bench.oracles), lambda made=chunks: self._case(made, end), where)  # type: ignore[misc]
+            self._report(check(run, bench.oracles), partial(self._case, chunks, end), where)
             yield
 
     def _truncated(self, reading: Reading, wire: Wire, stride: int) -> Iterator[None]:
@@ -386,7 +394,7 @@ class _Sweep:
                 self._note_rules(judgement.breaches)
                 run = Run(bench.target, reading, judgement, chunks, end, trace)
                 how = "truncated" if end == "eof" else "connection reset"
-                self._report(check(run, bench.oracles), lambda c=chunks, e=end: self._case(c, e), how)  # type: ignore[misc]
+                self._report(check(run, bench.oracles), partial(self._case, chunks, end), how)
             yield
 
     def _note_rules(self, breaches: Iterable[Any]) -> None:
