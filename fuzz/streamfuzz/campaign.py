@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Protocol, TypeAlias
 
 from . import corpus
 from .bench import ALL_ORACLES, Bench
+from .case import CaseError
 from .engines import Batch, Budget, Sighting
 from .engines.sweep import goals, plain_case, sweep
 from .explain import Finding, explain
@@ -218,7 +220,22 @@ class _Campaign:
         self.result.findings.sort(key=_rank)
         seen = {reported.finding.signature for reported in self.result.findings}
         if not self.result.interrupted:
-            self.result.gone = tuple(k for k in self.target.known if k.signature not in seen)
+            self.result.gone = tuple(
+                k for k in self.target.known if k.signature not in seen and not self._still_fails(k)
+            )
+
+    def _still_fails(self, known: Known) -> bool:
+        """Whether a kept case of a known deviation still shows it, so that the search only did not come across it."""
+        if self.folder is None:
+            return False
+        for path in corpus.paths([self.folder]):
+            with suppress(CaseError):
+                file = corpus.open_case(path)
+                if file.found is not None and file.found.signature == known.signature:
+                    found = (explain(self.bench, file.case, d) for d in self.bench.deviations(file.case))
+                    if any(finding.signature == known.signature for finding in found):
+                        return True
+        return False
 
 
 BELIEVED_FIRST = (

@@ -316,8 +316,6 @@ def payload_features(provider: Provider, case: Case) -> Iterator[tuple[str, Case
         yield name, _renumbered(case, edits.rewrite(case, change))
     yield "null members", edits.rewrite(case, lambda event: replace(event, data=_without_nulls(event.data)))
     text = "".join(map(_words, read(case).events))
-    if any(character in text for character in NOT_LINE_ENDS):
-        yield "a character that some take for a line end", edits.rewrite(case, _without_lookalikes)
     for character in NOT_LINE_ENDS:
         if character in text:
             yield f"U+{ord(character):04X} in the text", edits.rewrite(case, _replacing(character))
@@ -400,13 +398,6 @@ def _replacing(words: str) -> Callable[[Event], Event]:
         return Event(_map_strings(event.data, lambda text: text.replace(words, "x")), event.name)
 
     return change
-
-
-def _without_lookalikes(event: Event) -> Event:
-    if isinstance(event.data, Raw):
-        return event
-    plain = str.maketrans(dict.fromkeys(NOT_LINE_ENDS, "x"))
-    return Event(_map_strings(event.data, lambda text: text.translate(plain)), event.name)
 
 
 def _ascii(event: Event) -> Event:

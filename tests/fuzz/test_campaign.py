@@ -131,6 +131,18 @@ def test_a_deviation_that_is_gone_fails_the_run() -> None:
     assert result.exit_code == 4
 
 
+def test_a_deviation_that_the_search_only_missed_is_not_gone(tmp_path: Path) -> None:
+    kept = run(wrong(()), SMALL, folder=tmp_path).findings[0]
+    known = Known(kept.finding.signature, "being mended", TOMORROW)
+    short = Budget(seconds=None, cases=1, seed=1)
+    result = run(wrong((known,)), short, oracles=("typed_error",), folder=tmp_path)
+    assert result.findings == []
+    assert result.gone == (known,), "an oracle that is not asked cannot show it"
+    result = campaign.run(wrong((known,)), short, folder=tmp_path, engine=lambda bench, budget: iter([Batch(cases=1)]))
+    assert result.findings == []
+    assert result.gone == ()
+
+
 def test_a_known_deviation_excuses_no_other() -> None:
     other = Known(f"{SIGNATURE}: a comment", "being mended", TOMORROW)
     result = run(wrong((other,)), SMALL)

@@ -95,8 +95,8 @@ class MessageReducer:
 
     Blocks are found by their index.  Where the stream is odd the reading is that of a tolerant client: a
     repeated ``message_start`` changes nothing, a delta for a block that was never started starts one, a stop
-    reason of ``null`` does not take an earlier one back.  After ``message_stop`` only a ``message_delta`` still
-    counts, after an error nothing does.
+    reason of ``null`` does not take an earlier one back, a stop before anything else stops nothing.  After
+    ``message_stop`` only a ``message_delta`` still counts, after an error nothing does.
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class MessageReducer:
                 self._by_index[index].stopped = True
             case "message_delta":
                 self._tell(data.get("delta"), data.get("usage"))
-            case "message_stop":
+            case "message_stop" if self._started or self._blocks or self._finish:
                 self._stopped = True
 
     def _start(self, message: Json) -> None:

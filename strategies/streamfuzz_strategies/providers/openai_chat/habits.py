@@ -6,13 +6,24 @@ from collections.abc import Callable, Mapping
 
 from ...reply import Json
 from ...stream import Event
-from .shape import OBJECT, kind
+from .shape import kind
 
 IGNORABLE = frozenset({"chunk", "chunk:empty", "prompt_filter", "content_filter"})
 """Kinds that add nothing to the answer."""
 
-NOISE = (Event({"id": "", "object": OBJECT, "created": 0, "model": "", "choices": []}),)
-"""A chunk without choices, as Azure begins with and moderated completions have anywhere."""
+NOISE = (
+    Event(
+        {
+            "id": "",
+            "object": "",
+            "created": 0,
+            "model": "",
+            "choices": [],
+            "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}],
+        }
+    ),
+)
+"""A chunk without choices: Azure's verdict on the prompt, which says nothing of whose completion it is."""
 
 FAILURES = (
     Event({"error": {"message": "rate limit reached", "type": "rate_limit", "param": None, "code": "429"}}, "error"),

@@ -119,7 +119,8 @@ class _Flavour:
     ``chunk``, ``choice`` and ``delta`` are members that it adds everywhere; ``reasoning`` is the member that
     carries thinking.  Some put the finish reason on the last delta, not on a chunk of its own.  Azure
     announces its verdict on the prompt in a first chunk without choices, and with the asynchronous filter sends
-    verdicts on the answer in chunks of their own.
+    verdicts on the answer in chunks of their own.  Moderated completions and some gateways close with a chunk
+    without choices, after the usage if there is any.
     """
 
     chunk: Mapping[str, Json] = field(default_factory=dict)
@@ -131,6 +132,7 @@ class _Flavour:
     prompt_filter: bool = False
     async_filter: bool = False
     finish_on_last: bool = False
+    closing: bool = False
 
 
 _SAFE: Object = {"hate": {"filtered": False, "severity": "safe"}}
@@ -151,6 +153,7 @@ _FLAVOURS = st.sampled_from(
         _Flavour(prompt_filter=True, choice={"content_filter_results": {}}),
         _Flavour(prompt_filter=True, async_filter=True),
         _Flavour(finish_on_last=True),
+        _Flavour(closing=True),
     )
 )
 _OPENINGS: tuple[Object, ...] = (
@@ -321,6 +324,8 @@ def _events(reply: Reply, groups: Sequence[list[Object]], flavour: _Flavour) -> 
         chunks.append(chunk)
     if reply.usage is not None:
         chunks.append({**head, "choices": [], "usage": usage_object(reply.usage)})
+    if flavour.closing:
+        chunks.append({**head, "choices": []})
     return (*map(Event, chunks), Event(Raw(SENTINEL)))
 
 
