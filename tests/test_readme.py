@@ -85,25 +85,23 @@ def command_lines() -> list[str]:
     return [line for line in (*parts, *inline) if line.split()[:1] == ["streamfuzz"] and line != "streamfuzz"]
 
 
-def parsed(line: str) -> Iterator[click.Context]:
+def parsed(line: str) -> click.Context:
     """Parse a command line as the shell and click do, and run nothing."""
-    context = main.make_context("streamfuzz", shlex.split(line, comments=True)[1:])
-    yield context
-    name, command, rest = main.resolve_command(context, [*context._protected_args, *context.args])
-    assert command is not None
-    yield command.make_context(name, rest, parent=context)
+    _, name, *rest = shlex.split(line, comments=True)
+    if name not in main.commands:
+        raise click.UsageError(f"no command {name}")
+    return main.commands[name].make_context(name, rest)
 
 
 @pytest.mark.parametrize("line", command_lines())
 def test_command_lines_parse(line: str) -> None:
-    *_, context = parsed(line)
-    assert isinstance(context.command, click.Command)
+    assert parsed(line).command.name == line.split()[1]
 
 
 def test_a_command_line_with_an_unknown_option_does_not_parse() -> None:
     for wrong in ("streamfuzz run --tmie 1m", "streamfuzz fuzz", "streamfuzz run --time soon"):
         with pytest.raises(click.UsageError):
-            list(parsed(wrong))
+            parsed(wrong)
 
 
 def test_every_command_that_needs_telling_is_told() -> None:

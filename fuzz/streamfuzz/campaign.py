@@ -54,11 +54,12 @@ Subscriber: TypeAlias = Callable[[Happening], None]
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A finding as it is reported: shrunk, with its file and, if it is a known deviation, which."""
+    """A finding as it is reported: shrunk, with its file and the known deviation that it is, or was until a date."""
 
     finding: Finding
     path: Path | None = None
     known: Known | None = None
+    expired: Known | None = None
 
     @property
     def counts(self) -> bool:
@@ -180,15 +181,17 @@ class _Campaign:
 
     def _explain(self, sighting: Sighting) -> None:
         start = perf_counter()
-        finding = explain(self.bench, sighting.case, sighting.deviation, sighting.how)
+        self._group(explain(self.bench, sighting.case, sighting.deviation, sighting.how))
         self.explaining += perf_counter() - start
+
+    def _group(self, finding: Finding) -> None:
         known = self.groups.get(finding.signature)
         if known is None:
             self.groups[finding.signature] = finding
             self.tell(NewFinding(finding))
         else:
-            smaller = finding if finding.case.size < known.case.size and not finding.flaky else known
-            self.groups[finding.signature] = replace(smaller, count=known.count + 1)
+            simpler = min(known, finding, key=lambda f: (f.flaky, len(f.causes), f.case.size))
+            self.groups[finding.signature] = replace(simpler, count=known.count + 1)
 
     def _progress(self, stage: str) -> None:
         reached = sum(1 for name in self.in_all if self.result.goals[name])
@@ -196,33 +199,54 @@ class _Campaign:
         self.tell(Progress(self.result.cases, seconds, len(self.groups), reached, len(self.in_all), stage))
 
     def _report(self) -> None:
-        """Explain what waits, fold what follows from something else, shrink the rest, and write files."""
-        try:
-            for number, sighting in enumerate(self.waiting):
-                self._explain(sighting)
-                if not number % 16:
-                    self._progress("looking for causes")
-        except KeyboardInterrupt:
-            self.result.interrupted = True
+        """Explain what waits, fold what follows from something else, shrink the rest, and write files.
+
+        However often the user says stop, nothing that was found is lost: it is then reported as it is.
+        """
+        self._explain_rest()
         findings = _fold(list(self.groups.values()))
         deadline = perf_counter() + max(SHRINKING, self.result.seconds)
         for number, finding in enumerate(findings):
+            share = (deadline - perf_counter()) / (len(findings) - number)
+            small = self._shrink(finding, min(3 * share, SECONDS))
             try:
-                self._progress("shrinking")
-                share = (deadline - perf_counter()) / (len(findings) - number)
-                small = finding if self.result.interrupted else shrink(self.bench, finding, min(3 * share, SECONDS))
+                reported = self._reported(small)
             except KeyboardInterrupt:
-                self.result.interrupted, small = True, finding
-            known = next((k for k in self.target.known if k.signature == small.signature), None)
-            path = corpus.save(self.folder, corpus.as_file(small)) if self.folder is not None else None
-            live = known if known is not None and known.expires >= date.today() else None
-            self.result.findings.append(Reported(small, path, live))
+                self.result.interrupted = True
+                reported = self._reported(small)
+            self.result.findings.append(reported)
         self.result.findings.sort(key=_rank)
         seen = {reported.finding.signature for reported in self.result.findings}
         if not self.result.interrupted:
-            self.result.gone = tuple(
-                k for k in self.target.known if k.signature not in seen and not self._still_fails(k)
-            )
+            missed = [known for known in self.target.known if known.signature not in seen]
+            self.result.gone = tuple(known for known in missed if not self._still_fails(known))
+
+    def _explain_rest(self) -> None:
+        while self.waiting:
+            sighting = self.waiting.pop(0)
+            try:
+                if self.result.interrupted:
+                    self._group(Finding(self.target.name, sighting.case, sighting.deviation, (), sighting.how))
+                else:
+                    self._explain(sighting)
+                    self._progress("looking for causes")
+            except KeyboardInterrupt:
+                self.result.interrupted = True
+                self.waiting.insert(0, sighting)
+
+    def _shrink(self, finding: Finding, seconds: float) -> Finding:
+        try:
+            self._progress("shrinking")
+            return finding if self.result.interrupted else shrink(self.bench, finding, seconds)
+        except KeyboardInterrupt:
+            self.result.interrupted = True
+            return finding
+
+    def _reported(self, finding: Finding) -> Reported:
+        known = next((known for known in self.target.known if known.signature == finding.signature), None)
+        path = corpus.save(self.folder, corpus.as_file(finding)) if self.folder is not None else None
+        live = known is not None and known.expires >= date.today()
+        return Reported(finding, path, known if live else None, None if live else known)
 
     def _still_fails(self, known: Known) -> bool:
         """Whether a kept case of a known deviation still shows it, so that the search only did not come across it."""
@@ -291,6 +315,8 @@ def _follows(finding: Finding, other: Finding) -> bool:
         if mine.rule is not None:
             return True
         if mine.oracle == theirs.oracle and set(other.causes) < set(finding.causes):
+            return True
+        if mine.oracle == "typed_error" and mine.error == theirs.error:
             return True
         if mine.error and (mine.oracle, mine.error) == (theirs.oracle, theirs.error) and not finding.causes:
             return True  # the same error twice over, so that taking away one of its causes does not help

@@ -13,10 +13,12 @@ import re
 import secrets
 import sys
 import traceback
+from _thread import interrupt_main
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import click
@@ -42,7 +44,7 @@ from .shrink import shrink
 from .spec import GIVES, TAKES, UsageError
 
 DEFAULT_FOLDER = Path("streamfuzz-findings")
-"""Where ``run`` writes case files when it is not told."""
+"""Where ``run`` writes case files when it is not told: in a folder for each target below this one."""
 
 UNWRAPPED = 1000
 """Columns for tables where there is no terminal: more than any row has."""
@@ -115,9 +117,7 @@ def _target_options(command: Any) -> Any:
     "--corpus",
     "folder",
     type=click.Path(path_type=Path),
-    default=DEFAULT_FOLDER,
-    show_default=True,
-    help="Write a case file of each finding here.",
+    help=f"Write a case file of each finding here [default: {DEFAULT_FOLDER}/<name of the target>].",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
 def run(
@@ -129,7 +129,7 @@ def run(
     max_cases: int | None,
     seed: int | None,
     oracles: Sequence[str],
-    folder: Path,
+    folder: Path | None,
     as_json: bool,
 ) -> int:
     """Fuzz TARGET (without one: the bundled demo parser)."""
@@ -140,14 +140,16 @@ def run(
         database=seed is None,
     )
     console = Console(sys.stderr if as_json else sys.stdout)
-    with _stdout_is_ours(as_json):
+    with _stdout_is_ours(as_json), _ctrl_c_is_heard():
         found = config.resolve(target or "demo", provider=provider, takes=takes, gives=gives)
-        result = campaign.run(found, budget, oracles=oracles or ALL_ORACLES, folder=folder, tell=console)
+        place = folder if folder is not None else DEFAULT_FOLDER / re.sub(r"[^\w.-]+", "-", found.name)
+        result = campaign.run(found, budget, oracles=oracles or ALL_ORACLES, folder=place, tell=console)
     if as_json:
         console.close()
         click.echo(json.dumps(result_json(result)))
     else:
-        console.finish(result, replay=lambda reported: f"streamfuzz replay {target or 'demo'} {reported.path}")
+        again = " ".join(["streamfuzz replay", target or "demo", *(["--gives", gives] if gives else [])])
+        console.finish(result, replay=lambda reported: f"{again} {reported.path}")
     return result.exit_code
 
 
@@ -169,6 +171,24 @@ def _stdout_is_ours(as_json: bool) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _ctrl_c_is_heard() -> Iterator[None]:
+    """Python drops a Ctrl-C that comes while the garbage collector calls back, as it does often while drawing."""
+    before = sys.unraisablehook
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            Timer(0.05, interrupt_main).start()  # once the callback is over
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
 @main.command("replay")
 @click.argument("target")
 @click.argument("places", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -184,8 +204,8 @@ def replay_command(
     oracles: Sequence[str],
     as_json: bool,
 ) -> int:
-    """Run case files, or all in a folder, against TARGET again."""
-    files, unreadable = _open_all(places)
+    """Run case files, all in a folder, or recorded streams (with --provider) against TARGET."""
+    files, unreadable = _open_all(places, provider)
     done: list[Replayed] = []
     with _stdout_is_ours(as_json):
         for group in _by_form(files):
@@ -205,12 +225,13 @@ def replay_command(
     return int(outcome["exit_code"])
 
 
-def _open_all(places: Sequence[Path]) -> tuple[list[tuple[Path, CaseFile]], dict[Path, str]]:
+def _open_all(places: Sequence[Path], provider: str | None) -> tuple[list[tuple[Path, CaseFile]], dict[Path, str]]:
     """All case files, and why those that cannot be read cannot be."""
-    files, unreadable = [], {}
+    files: list[tuple[Path, CaseFile]] = []
+    unreadable = {}
     for path in _paths(places):
         try:
-            files.append((path, corpus.open_case(path)))
+            files += [(path, file) for file in corpus.open_any(path, provider)]
         except CaseError as error:
             unreadable[path] = str(error)
     return files, unreadable
@@ -253,10 +274,10 @@ def shrink_command(
     seconds: float,
     folder: Path | None,
 ) -> int:
-    """Make failing cases small: each failure of each case becomes a case file of its own."""
+    """Make failing cases, or recorded streams, small: each failure becomes a case file of its own."""
     failed = False
-    for path in _paths(places):
-        case = corpus.open_case(path).case
+    cases = [(path, file.case) for path in _paths(places) for file in corpus.open_any(path, provider)]
+    for path, case in cases:
         with Bench(config.for_case(target, case, path, provider=provider, takes=takes, gives=gives)) as bench:
             deviations = bench.deviations(case)
             if not deviations:
@@ -277,9 +298,12 @@ def shrink_command(
 @main.command()
 @click.argument("case", type=click.Path(path_type=Path))
 @click.option("--target", help="Also show what this target had given out after each chunk.")
-def show(case: Path, target: str | None) -> None:
-    """Draw a case file: its bytes, its cuts, and what the judge says of it."""
-    file = corpus.open_case(case)
+@click.option("--provider", help="Whose stream a file is that is no case file but a recorded stream.")
+def show(case: Path, target: str | None, provider: str | None) -> None:
+    """Draw a case file or a recorded stream: its bytes, its cuts, and what the judge says of it."""
+    if provider is not None:
+        _known_provider(provider)
+    file = corpus.open_any(case, provider)[0]
     trace = None
     if target is not None and not file.case.probe:
         with Bench(config.for_case(target, file.case, case)) as bench:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from streamfuzz_strategies import cuts
 from streamfuzz_strategies.judge import Judgement
 from streamfuzz_strategies.reply import view
 
@@ -101,6 +102,27 @@ def open_case(path: Path) -> CaseFile:
     except OSError as error:
         raise CaseError(f"cannot read {path}: {error.strerror or error}") from None
     return load(content, str(path))
+
+
+def open_any(path: Path, provider: str | None = None) -> tuple[CaseFile, ...]:
+    """The cases in a file: a case file's one, or a recorded stream's two, whole and byte by byte.
+
+    A file whose name does not end in ``.json`` is a recorded stream: its bytes as they came.
+
+    Raises:
+        CaseError: it cannot be read or is no case file.
+        UsageError: it is a recorded stream, and ``provider`` does not say whose.
+    """
+    if path.suffix == ".json" or path.is_dir():
+        return (open_case(path),)
+    if provider is None:
+        raise UsageError(f"{path} is no case file; if it is a recorded stream, say whose with --provider")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CaseError(f"cannot read {path}: {error.strerror or error}") from None
+    fragmentations = (cuts.WHOLE, cuts.every_byte(len(data)))
+    return tuple(CaseFile(Case(provider, cuts.chunks(data, at)), f"recorded in {path.name}") for at in fragmentations)
 
 
 def paths(places: Sequence[Path]) -> Iterator[Path]:

@@ -73,7 +73,7 @@ def explain(bench: Bench, case: Case, deviation: Deviation, how: str = "") -> Fi
     found = search.features(case)
     if not causes and not found:
         case = search.without_features(case)
-        found = search.features(case)
+        found = search.features(case) or search.kinds(case)
     causes += found
     return Finding(bench.target.name, case, search.fails(case) or again, tuple(dict.fromkeys(causes)), how)
 
@@ -152,10 +152,13 @@ class _Search:
         if self.mends(case, edits.respelled(case)):
             # Whatever edits a payload also spells it plainly, so nothing more can be learned from such edits.
             return causes or ["the way its JSON is spelled"]
-        found = [name for name, without in payload_features(self.bench.provider, case) if self.mends(case, without)]
-        if not found and not causes and self.wanted.rule is None:
-            found = [name for name, without in kind_features(self.bench.provider, case) if self.mends(case, without)]
-        return causes + found
+        return causes + [n for n, without in payload_features(self.bench.provider, case) if self.mends(case, without)]
+
+    def kinds(self, case: Case) -> list[str]:
+        """The kinds of events without which the case no longer fails; a rule that is at stake says more."""
+        if self.wanted.rule is not None:
+            return []
+        return [name for name, without in kind_features(self.bench.provider, case) if self.mends(case, without)]
 
     def without_features(self, case: Case) -> Case:
         """The case without the features that it fails without just as well.
@@ -190,10 +193,12 @@ def _cut_place(case: Case) -> str:
 
 
 def _standing(case: Case) -> tuple[str, str, bool]:
+    """What a case is worth; an answer that was cut off is as lawful as one that was not."""
     reading = read(case)
     judgement = reading.judge(case.end)
     rule = judgement.worst.rule.id if judgement.worst is not None else ""
-    return judgement.level, rule, reading.conforms(len(reading.events))
+    level = judgement.level if rule or not judgement.accepted else "none"
+    return level, rule, reading.conforms(len(judgement.events))
 
 
 def _many(case: Case) -> str:

@@ -336,7 +336,8 @@ def typed_error(run: Run) -> Iterator[Deviation]:
         return  # refusing a lawful stream is the deviation, whatever the type
     words = f"{failure.type}: {failure.message}" if failure.message else failure.type
     what = f"a stray {failure.type} in {failure.where.rpartition(' in ')[2]}"
-    yield Deviation("typed_error", "undeclared", what, None, f"{words}, at {failure.where.partition(' in ')[0]}")
+    got = f"{words}, at {failure.where.partition(' in ')[0]}"
+    yield Deviation("typed_error", "undeclared", what, None, got, error=failure.type)
 
 
 def incremental(run: Run) -> Iterator[Deviation]:

@@ -116,6 +116,8 @@ class Target:
             raise UsageError(
                 f"the plain profile {self.provider!r} has no replies; name a provider or give frames or events"
             )
+        if self.timeout <= 0:
+            raise UsageError(f"timeout of target {self.name!r} must be more than 0 seconds, not {self.timeout}")
         for error in self.errors:
             if not (isinstance(error, type) and issubclass(error, BaseException)):
                 raise UsageError(f"errors of target {self.name!r} must be exception types, not {error!r}")

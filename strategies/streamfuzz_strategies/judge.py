@@ -209,11 +209,15 @@ class Reading:
         return self._replies[key]
 
     def conforms(self, count: int) -> bool:
-        """Whether the first ``count`` events all have their documented shape.
+        """Whether the first ``count`` events, a last one that lacks its end included, have their documented shape.
 
         Lifecycle tables do not look at members that nothing depends on; a reader that checks every event against
         the documentation may still refuse one that lacks them.
         """
+        if count > len(self.events) and self.decoded.pending is not None:
+            pending = self._event(self.decoded.pending)
+            if not (isinstance(pending.data, Raw) or self.provider.conforms(pending)):
+                return False
         return all(
             isinstance(event.data, Raw) or self._conforms(index) for index, event in enumerate(self.events[:count])
         )

@@ -12,12 +12,12 @@ import pytest
 
 from streamfuzz import campaign
 from streamfuzz.bench import Bench
-from streamfuzz.campaign import NewFinding, Progress, Result, preflight, run
+from streamfuzz.campaign import NewFinding, Progress, Result, _fold, preflight, run
 from streamfuzz.case import Case
 from streamfuzz.corpus import open_case
 from streamfuzz.demo import StreamError, demo, repaired
 from streamfuzz.engines import Batch, Budget, Sighting
-from streamfuzz.explain import Finding
+from streamfuzz.explain import Finding, explain
 from streamfuzz.oracles import Deviation
 from streamfuzz.spec import Known, Target, UsageError, target
 
@@ -241,6 +241,27 @@ def test_what_follows_from_a_failure_on_lawful_streams_is_folded_into_it() -> No
     assert reported.finding.deviation.oracle == "faithful"
     assert reported.finding.causes == ("a comment",)
     assert reported.finding.count == 2
+
+
+def test_a_failure_under_a_rule_that_needs_nothing_more_takes_in_those_that_need_more() -> None:
+    def trusts_anything(chunks: Iterable[bytes]) -> Any:
+        whole = b"".join(chunks)
+        return {"text": "", "finish": "stop"} if b"null" in whole else repaired([whole])
+
+    def trusts_comments(chunks: Iterable[bytes]) -> Any:
+        whole = b"".join(chunks)
+        return trusts_anything([whole]) if b": x" in whole else repaired([whole])
+
+    unfinished = PLAIN.data.replace(b'"stop"', b"null")
+    cases = [Case("openai-chat", (unfinished,)), Case("openai-chat", (b": x\n" + unfinished,))]
+    bare, busy = sightings_of(target(trusts_anything, errors=(StreamError,)), *cases)
+    with Bench(target(trusts_comments, errors=(StreamError,))) as bench:
+        more = explain(bench, busy.case, busy.deviation)
+    with Bench(target(trusts_anything, errors=(StreamError,))) as bench:
+        less = explain(bench, bare.case, bare.deviation)
+    assert (less.causes, more.causes) == ((), ("a comment",))
+    (folded,) = _fold([more, less])
+    assert (folded.causes, folded.count) == ((), 2)
 
 
 # --- before the search

@@ -157,7 +157,7 @@ def test_a_run_that_finds_nothing_says_so(streamfuzz: Command, project: Path) ->
     done = streamfuzz("run", "readers:repaired", *ENOUGH)
     assert done.code == 0
     assert "nothing found" in done.out
-    assert list((project / "streamfuzz-findings").iterdir()) == []
+    assert list((project / "streamfuzz-findings").rglob("*.json")) == []
 
 
 def test_a_finding_is_told_with_the_command_that_shows_it_again(streamfuzz: Command) -> None:
@@ -275,6 +275,44 @@ def test_ctrl_c_ends_a_run_with_what_it_has(tmp_path: Path, as_json: bool) -> No
     else:
         assert "FAIL" in out
         assert "Interrupted: " in out
+
+
+LOST = """
+import gc
+import signal
+from streamfuzz.demo import parse
+
+runs = 0
+
+
+def callback(phase, info):
+    gc.callbacks.remove(callback)
+    signal.raise_signal(signal.SIGINT)
+
+
+def interrupted(chunks):
+    global runs
+    runs += 1
+    if runs == 400:
+        gc.callbacks.append(callback)
+        gc.collect()
+    return parse(chunks)
+"""
+
+
+def test_ctrl_c_is_heard_while_the_garbage_collector_calls_back(streamfuzz: Command, project: Path) -> None:
+    (project / "lost.py").write_text(LOST)
+    done = streamfuzz("run", "lost:interrupted", "--time", "60s", "--seed", "1")
+    assert (done.code, done.err) == (1, "")
+    assert "Interrupted: " in done.out
+
+
+def test_ctrl_c_stops_the_other_commands(streamfuzz: Command, project: Path) -> None:
+    (project / "stops.py").write_text("def read(chunks):\n    raise KeyboardInterrupt\n")
+    kept = keep(project / "kept", SOUND)
+    for command in ("replay", "shrink"):
+        done = streamfuzz(command, "stops:read", kept)
+        assert (done.code, done.out, done.err.strip()) == (2, "", "streamfuzz: stopped")
 
 
 # --- replay, shrink, show

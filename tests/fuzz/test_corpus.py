@@ -141,3 +141,27 @@ def test_a_finding_is_kept_with_who_found_it_and_how() -> None:
     assert file.found == Found("t", "faithful", "faithful.lost: a comment", finding.sentence, "truncated")
     assert isinstance(file.expect, Expectation)
     assert load(corpus.dump(file)) == file
+
+
+# --- recorded streams
+
+
+def test_a_recorded_stream_is_read_whole_and_byte_by_byte(tmp_path: Path) -> None:
+    recorded = tmp_path / "recorded.sse"
+    recorded.write_bytes(b"data: a\n\n")
+    whole, bytewise = corpus.open_any(recorded, "sse")
+    assert whole.case == Case("sse", (b"data: a\n\n",))
+    assert bytewise.case.data == whole.case.data
+    assert {len(chunk) for chunk in bytewise.case.chunks} == {1}
+
+
+def test_whose_stream_was_recorded_must_be_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="say whose with --provider"):
+        corpus.open_any(tmp_path / "recorded.sse")
+    with pytest.raises(CaseError, match=r"cannot read .*gone\.sse"):
+        corpus.open_any(tmp_path / "gone.sse", "sse")
+
+
+def test_a_case_file_is_its_one_case(tmp_path: Path) -> None:
+    path = corpus.save(tmp_path, CaseFile(Case("sse", (b"data: a\n\n",))))
+    assert corpus.open_any(path) == (corpus.open_case(path),)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from streamfuzz.bench import ALL_ORACLES, Bench
+from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, _payloads, _Reader, repaired
 from streamfuzz.engines import Budget
 from streamfuzz.engines.sweep import sweep
@@ -237,3 +238,37 @@ def test_every_oracle_opens_with_its_invariant() -> None:
         first = (oracle.__doc__ or "").splitlines()[0]
         assert first.endswith(".")
         assert first[0].isupper()
+
+
+# --- what the specifications leave open
+
+
+def verdicts(call: Callable[..., Any], data: bytes, **more: Any) -> list[tuple[str, str, str]]:
+    made = target(call, errors=(StreamError,), **more)
+    with Bench(made) as bench:
+        found = bench.deviations(Case(made.provider, (data,), made.takes))
+    return [(deviation.oracle, deviation.kind, deviation.verdict) for deviation in found]
+
+
+def refuses_all(chunks: Iterable[bytes]) -> Any:
+    raise StreamError(str(len(b"".join(chunks))))
+
+
+def test_a_parser_of_lines_need_not_skip_blank_ones() -> None:
+    assert verdicts(refuses_all, b"{}\n{}\n", provider="ndjson", gives="frames") == [("faithful", "refused", "fail")]
+    assert verdicts(refuses_all, b"{}\n\n{}\n", provider="ndjson", gives="frames") == [("faithful", "refused", "warn")]
+
+
+def test_a_cause_can_only_be_hidden_where_it_is_documented() -> None:
+    assert verdicts(refuses_all, b'{"error":"boom"}\n', provider="ollama") == [("surfaced_error", "masked", "fail")]
+    assert verdicts(refuses_all, b'{"error":{"boom":1}}\n', provider="ollama") == []
+    assert verdicts(refuses_all, b'{"error":{"boom":1}}', provider="ollama") == []
+
+
+def test_giving_out_what_is_no_json_is_one_fault() -> None:
+    def reads_nan(chunks: Iterable[bytes]) -> Any:
+        return [json.loads(payload) for payload in _payloads(chunks) if payload != "[DONE]"]
+
+    data = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: NaN\n\ndata: [DONE]\n\n'
+    more = {"provider": "openai-chat", "gives": "events"}
+    assert verdicts(reads_nan, data, **more) == [("fail_closed", "trusted", "fail")]

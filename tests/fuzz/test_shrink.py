@@ -133,6 +133,33 @@ def test_shrinking_breaks_no_rule_that_was_not_broken() -> None:
         assert bench.run(small.case).judgement.breaches == ()
 
 
+def test_a_connection_that_breaks_is_left_out_where_it_plays_no_part() -> None:
+    made = target(lambda chunks: {"text": "never", "finish": "stop"})
+    finding, small = found(made, Case("openai-chat", (CAPTURE.encode(),), end="reset"))
+    assert (finding.case.end, small.case.end) == ("reset", "eof")
+
+
+def test_what_is_no_json_shrinks_byte_by_byte() -> None:
+    def stumbles(chunks: Iterable[bytes]) -> Any:
+        raise IndexError if b"\xc3" in b"".join(chunks) else StreamError("cannot read this")
+
+    case = Case("openai-chat", (b"event: some long name\nid: 4711\n\n" + b'data: {"x": "\xc3(", and so on',))
+    _, small = found(target(stumbles, errors=(StreamError,)), case)
+    assert small.case.data == b"data: \xc3"
+
+
+def test_members_that_every_event_has_go_at_once() -> None:
+    chunks = (chunk(f"{n} ", service_tier="x") for n in range(40))
+    case = Case("openai-chat", ((sse(*chunks, chunk(finish="stop")) + DONE).encode(),))
+    with Bench(target(refuses(b"39 "), errors=(StreamError,))) as bench:
+        finding = explain(bench, case, bench.deviations(case)[0])
+        before = bench.cases
+        small = shrink(bench, finding, seconds=5)
+        assert bench.cases - before < 500
+    assert b"service_tier" not in small.case.data
+    assert small.case.data.count(b"data:") == 3
+
+
 # --- other forms
 
 

@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Literal, assert_type
 
+from hypothesis.strategies import SearchStrategy
+
+from streamfuzz_strategies import providers
+from streamfuzz_strategies.draw import encode, fragmented, mutated, replies, streams, wires
+from streamfuzz_strategies.judge import Judgement, Reading, judge
+from streamfuzz_strategies.providers import Provider
 from streamfuzz_strategies.reply import (
     Choice,
     Opaque,
@@ -85,3 +91,25 @@ def rules() -> Walk:
     assert_type(walk.step(0, [Step("stream", "stop")]), list[Breach])
     assert_type(walk.end(), list[Breach])
     return walk.copy()
+
+
+def draw() -> SearchStrategy[list[bytes]]:
+    tools = {"now": {"type": "object"}}
+    assert_type(replies("anthropic", tools=tools, alphabet="ab", max_parts=2), SearchStrategy[Reply])
+    assert_type(streams("ollama", styled=False), SearchStrategy[Stream])
+    assert_type(wires("sse"), SearchStrategy[bytes])
+    assert_type(mutated("json"), SearchStrategy[bytes])
+    assert_type(encode(stream()), bytes)
+    return fragmented("openai-responses")
+
+
+def worth(data: bytes) -> bool:
+    assert_type(providers.NAMES, tuple[str, ...])
+    assert_type(providers.get("sse"), Provider)
+    judgement = judge(providers.get("sse"), data, "reset")
+    assert_type(judgement, Judgement)
+    assert_type(judgement.accepted, tuple[Reply, ...])
+    assert_type(judgement.breaches, tuple[Breach, ...])
+    assert_type(judgement.level, Literal["must", "may", "none"])
+    assert_type(Reading(providers.get("sse"), data).upto(3), Judgement)
+    return judgement.complete

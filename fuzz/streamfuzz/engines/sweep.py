@@ -189,11 +189,15 @@ class _Sweep:
         size, number = FIRST_DRAW, self.budget.seed
         while True:
             drawn = self._draw(size, number)
-            for _ in chain(*map(self._glance, drawn), *map(self._stream, self._by_novelty(drawn))):
-                if self.batch.cases >= 2000 or self.batch.sightings or self._spent():
-                    yield self._flush()
-                    if self._spent():
-                        return
+            try:
+                for _ in chain(*map(self._glance, drawn), *map(self._stream, self._by_novelty(drawn))):
+                    if self.batch.cases >= 2000 or self.batch.sightings or self._spent():
+                        yield self._flush()
+                        if self._spent():
+                            return
+            except KeyboardInterrupt:
+                yield self._flush()  # what was done so far is not lost
+                raise
             size, number = min(size * 2, 4 * FIRST_DRAW), number + 1_000_003
 
     def _draw(self, size: int, number: int) -> list[Drawn]:

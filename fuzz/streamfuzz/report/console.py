@@ -143,9 +143,10 @@ class Console:
         self._wrapped(((f"{number}. ", ""), (word, style), (f"  {sentence}", "bold")), indent)
         times = "once" if finding.count == 1 else f"{finding.count:,} times"
         self._wrapped(((f"{indent}{self._safe(finding.signature)}, met {times}", "dim"),), indent)
-        if reported.known is not None:
-            reason = f"known until {reported.known.expires}: {reported.known.reason}"
-            self._wrapped(((indent + self._safe(reason), "cyan"),), indent)
+        known = reported.known or reported.expired
+        if known is not None:
+            until = "known until" if reported.known is not None else "no longer excused: was known until"
+            self._wrapped(((indent + self._safe(f"{until} {known.expires}: {known.reason}"), "cyan"),), indent)
         for line in self._values(finding.deviation.expected, finding.deviation.got):
             self._print(f"{indent}  {line}")
         self._print("")

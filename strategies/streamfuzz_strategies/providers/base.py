@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,9 @@ from ..rules import Machine, Rule, Step, Walk
 from ..stream import Event, Raw
 
 T = TypeVar("T")
+
+REMEMBERED = 8192
+"""Events whose conformance is remembered."""
 
 
 class Draw(Protocol):
@@ -126,7 +130,20 @@ class Provider:
 
     def conforms(self, event: Event) -> bool:
         """Whether an event has the shape that the protocol documents for its kind."""
-        return self._validators[kind].is_valid(event.data) if (kind := self.kind(event)) in self._validators else True
+        kind = self.kind(event)
+        if kind not in self._validators:
+            return True
+        text = f"{kind} {event.data if isinstance(event.data, Raw) else json.dumps(event.data)}"
+        if text not in self._conforming:
+            if len(self._conforming) >= REMEMBERED:
+                self._conforming.clear()
+            self._conforming[text] = self._validators[kind].is_valid(event.data)
+        return self._conforming[text]
+
+    @cached_property
+    def _conforming(self) -> dict[str, bool]:
+        """What was found of events before: a search asks for the same ones over and over."""
+        return {}
 
     @cached_property
     def _validators(self) -> Mapping[str, Draft202012Validator]:

@@ -50,6 +50,7 @@ BREAKS = {
     "openai-chat.chunk.object": ("may", [says("a"), chunk(choice(finish="stop"), object="chat.completion.done"), DONE]),
     "openai-chat.chunk.no-choices": ("may", [chunk(choice({"content": "a"}, "stop")), Event({"id": "c"}), DONE]),
     "openai-chat.chunk.mistyped": ("may", [chunk(choice({"content": "a", "refusal": False})), STOP, DONE]),
+    "openai-chat.usage.early": ("may", [says("a"), chunk(usage={"prompt_tokens": 1}), STOP, DONE]),
     "openai-chat.choice.unfinished": ("must", [says("a"), DONE]),
     "openai-chat.choice.missing": ("must", [says("a", "stop", index=1), DONE]),
     "openai-chat.choice.continued": ("must", [says("a"), STOP, says("b"), DONE]),

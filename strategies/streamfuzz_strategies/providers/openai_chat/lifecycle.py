@@ -65,6 +65,9 @@ ECHOED = Rule(
     _API,
     "may",
 )
+USAGE_EARLY = Rule(
+    "openai-chat.usage.early", "a choice went on after the chunk that had nothing but the usage", _API, "may"
+)
 NO_INDEX = Rule("openai-chat.choice.no-index", "a choice did not say its index", _API, "may")
 NO_DELTA = Rule("openai-chat.choice.no-delta", "a choice came without a delta", _AZURE, "may")
 FINISH_AGAIN = Rule("openai-chat.finish.repeated", "a choice was given the same finish reason once more", _API, "may")
@@ -98,6 +101,7 @@ EXTRA_RULES = (
     OTHER_OBJECT,
     NO_CHOICES,
     MISTYPED,
+    USAGE_EARLY,
     NO_INDEX,
     NO_DELTA,
     FINISH_EMPTY,
@@ -231,6 +235,10 @@ def _chunk(data: dict[str, Json], walk: Walk) -> Iterator[Step]:
     found = list(entries(data))
     if data.get("object") != OBJECT and any(e.adds or e.finish for e in found):
         yield _alone("stream", None, OTHER_OBJECT, "either")
+    if data.get("choices") == [] and data.get("usage"):
+        walk.notes["usage", None] = True
+    elif ("usage", None) in walk.notes and any(e.adds or e.finish for e in found):
+        yield _alone("stream", None, USAGE_EARLY)
     yield Step("stream", "choice" if found else "chunk")
     for entry in found:
         yield from _choice(entry, walk)
