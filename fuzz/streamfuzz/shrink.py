@@ -28,6 +28,9 @@ from .explain import Finding, explain
 PICKED = 64
 """Length up to which a text is picked apart character by character."""
 
+SEARCHED = 24
+"""Length up to which every part of a text is left out, wherever it begins."""
+
 SECONDS = 10.0
 """How long the shrinking of one finding may take."""
 
@@ -273,6 +276,9 @@ def _shorter(text: str) -> Iterator[str]:
         while width and (width > len(text) // 16 or len(text) <= PICKED):
             yield from (text[:start] + text[start + width :] for start in range(0, len(text), width))
             width //= 2
+    if len(text) <= SEARCHED:
+        for width in range(len(text) - 1, 1, -1):
+            yield from (text[:start] + text[start + width :] for start in range(len(text) - width + 1))
 
 
 def _fewer_bytes(case: Case) -> Iterator[Case | None]:
