@@ -14,8 +14,9 @@ from streamfuzz_strategies.judge import End, Reading
 
 from . import probes
 from .case import Case, joined
+from .deviation import Deviation, Run
 from .drive import Driver
-from .oracles import ORACLES, Deviation, Run, check
+from .oracles import ORACLES, check
 from .spec import Target
 from .trace import Trace
 

@@ -14,10 +14,10 @@ from typing import Protocol, TypeAlias
 from . import corpus
 from .bench import ALL_ORACLES, Bench
 from .case import CaseError
+from .deviation import Run
 from .engines import Batch, Budget, Sighting
 from .engines.sweep import goals, plain_case, sweep
 from .explain import Finding, explain
-from .oracles import Run
 from .shrink import SECONDS, shrink
 from .spec import Known, Target, UsageError, accepts_one_argument
 from .trace import Trace

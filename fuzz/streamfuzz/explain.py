@@ -23,8 +23,8 @@ from streamfuzz_strategies.wire import PLACES, Wire
 from . import edits
 from .bench import Bench, read
 from .case import Case
+from .deviation import Deviation
 from .edits import Edit
-from .oracles import Deviation
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,9 @@ from streamfuzz_strategies.style import PLAIN
 
 from .case import Case
 from .compare import views
+from .deviation import Deviation, Run
 from .drive import Driver, Hang, Source
-from .oracles import Deviation, Run, faithful
+from .oracles import faithful
 from .trace import Trace, WrongForm, normal_view
 
 Probe: TypeAlias = Callable[[Driver, Provider, Case], Iterator[Deviation]]

@@ -16,9 +16,9 @@ from streamfuzz.campaign import NewFinding, Progress, Result, _fold, preflight, 
 from streamfuzz.case import Case
 from streamfuzz.corpus import open_case
 from streamfuzz.demo import StreamError, demo, repaired
+from streamfuzz.deviation import Deviation
 from streamfuzz.engines import Batch, Budget, Sighting
 from streamfuzz.explain import Finding, explain
-from streamfuzz.oracles import Deviation
 from streamfuzz.spec import Known, Target, UsageError, target
 
 SMALL = Budget(seconds=None, cases=1200, seed=1)

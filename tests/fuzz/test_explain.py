@@ -14,8 +14,8 @@ from streamfuzz import explain as explain_module
 from streamfuzz.bench import Bench
 from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, repaired
+from streamfuzz.deviation import Deviation
 from streamfuzz.explain import Finding, describe, explain
-from streamfuzz.oracles import Deviation
 from streamfuzz.spec import Delta, target
 from streamfuzz_strategies.rules import Rule
 from streamfuzz_strategies.stream import Event
@@ -241,6 +241,16 @@ def test_of_two_things_that_are_each_enough_one_is_left_as_the_cause() -> None:
     finding = found(refuses(rb"^(foo|id): x"), b"foo: x\nid: x\n" + stream(*PLAIN))
     assert finding.causes in (("an unknown field",), ("an id field",))
     assert finding.case.data.count(b": x\n") == 1
+
+
+def test_an_answer_that_was_cut_off_is_explained_like_any_other() -> None:
+    def mixes_choices(chunks: Iterable[bytes]) -> Any:
+        whole = b"".join(chunks)
+        view = repaired([whole])
+        return {**view, "text": view["text"] * 2} if b'"index":1' in whole else view
+
+    choices = [{"index": i, "delta": {"content": "a"}, "finish_reason": f} for i, f in enumerate(("stop", "length"))]
+    assert found(mixes_choices, stream(chunk(choices=choices))).causes == ("more than one choice",)
 
 
 def test_an_event_that_is_odd_but_plays_no_part_is_left_out() -> None:

@@ -10,8 +10,8 @@ import pytest
 from streamfuzz import probes
 from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, _payloads, repaired
+from streamfuzz.deviation import Deviation
 from streamfuzz.drive import Driver
-from streamfuzz.oracles import Deviation
 from streamfuzz.spec import Target, target
 from streamfuzz_strategies.framing.sse import SSEDecoder
 from streamfuzz_strategies.judge import judge

@@ -160,6 +160,33 @@ def test_members_that_every_event_has_go_at_once() -> None:
     assert small.case.data.count(b"data:") == 3
 
 
+def test_data_over_several_lines_stays_so() -> None:
+    folded = CAPTURE.replace('"choices"', '\ndata: "choices"').replace(', "usage"', ',\ndata: "usage"')
+
+    def unfolded(chunks: Iterable[bytes]) -> Any:
+        whole = b"".join(chunks)
+        if b"\ndata: " in whole.replace(b"\n\ndata: ", b""):
+            raise StreamError("cannot read this")
+        return repaired([whole])
+
+    _, small = found(target(unfolded, errors=(StreamError,)), Case("openai-chat", (folded.encode(),)))
+    assert small.causes == ("data over several lines",)
+    assert small.case.data.count(b"\ndata: ") == small.case.data.count(b"\n\ndata: ") + 1
+
+
+def test_json_inside_a_text_shrinks_and_stays_json() -> None:
+    call = {
+        "index": 0,
+        "id": "c",
+        "type": "function",
+        "function": {"name": "f", "arguments": '{"q": "\u2028", "n": 5}'},
+    }
+    choice = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}
+    data = sse({**chunk(), "choices": [choice]}) + DONE
+    _, small = found(target(refuses("\u2028".encode()), errors=(StreamError,)), Case("openai-chat", (data.encode(),)))
+    assert '{\\"\\":\\"\u2028\\"}'.encode() in small.case.data
+
+
 # --- other forms
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from streamfuzz_strategies.reply import Json
 
 from ..case import Case
-from ..oracles import Deviation
+from ..deviation import Deviation
 
 
 @dataclass(frozen=True, slots=True)

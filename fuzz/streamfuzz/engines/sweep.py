@@ -33,7 +33,8 @@ from streamfuzz_strategies.wire import PLACES, Wire
 
 from ..bench import Bench
 from ..case import PROBES, Case
-from ..oracles import Deviation, Run, check
+from ..deviation import Deviation, Run
+from ..oracles import check
 from ..spec import UsageError
 from . import Batch, Budget, Sighting
 

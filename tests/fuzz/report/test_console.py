@@ -12,8 +12,8 @@ import pytest
 
 from streamfuzz.campaign import NewFinding, Progress, Reported, Result
 from streamfuzz.case import Case
+from streamfuzz.deviation import Deviation
 from streamfuzz.explain import Finding
-from streamfuzz.oracles import Deviation
 from streamfuzz.report import console as module
 from streamfuzz.report.console import Console, headline, progress_line
 from streamfuzz.spec import Known

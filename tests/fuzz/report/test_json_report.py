@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from streamfuzz.campaign import Reported, Result
 from streamfuzz.case import Case, CaseFile
+from streamfuzz.deviation import Deviation
 from streamfuzz.explain import Finding
-from streamfuzz.oracles import Deviation
 from streamfuzz.replay import Replayed
 from streamfuzz.report.json_report import REPLAY_SCHEMA, SCHEMA, replay_json, result_json, verdict
 from streamfuzz.spec import Known
