@@ -18,7 +18,7 @@ from streamfuzz_strategies.rules import Rule
 from streamfuzz_strategies.stream import Event, Frame, Raw
 
 from .compare import Difference, same_call, sequences, texts, views
-from .deviation import Deviation, Run
+from .deviation import Deviation, Run, Verdict
 from .spec import Delta, Final, Form, Release, Snapshot
 from .trace import Trace
 
