@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import signal
+import sys
 import sysconfig
 import threading
 import traceback
@@ -252,6 +254,12 @@ def _is_stream(made: Any) -> bool:
     return hasattr(made, "__iter__")
 
 
+def _short(filename: str) -> str:
+    """A file's name below the folder from which it is imported, so that it is the same on every machine."""
+    roots = [root for entry in sys.path if entry and filename.startswith(root := f"{entry.rstrip(os.sep)}{os.sep}")]
+    return filename.removeprefix(max(roots, key=len, default=""))
+
+
 def describe(error: BaseException, target: Target) -> Failure:
     """Say what was raised, where, and whether the target meant to raise it."""
     if isinstance(error, WrongForm):
@@ -263,7 +271,7 @@ def describe(error: BaseException, target: Target) -> Failure:
     frames = traceback.extract_tb(error.__traceback__)
     inside = [frame for frame in frames if not frame.filename.startswith(_HERE)] or frames
     inside = [frame for frame in inside if not _is_stdlib(frame.filename)] or inside
-    where = f"{inside[-1].filename}:{inside[-1].lineno} in {inside[-1].name}" if inside else ""
+    where = f"{_short(inside[-1].filename)}:{inside[-1].lineno} in {inside[-1].name}" if inside else ""
     return Failure(
         type=type(error).__name__,
         message=_all_words(error),

@@ -316,38 +316,43 @@ _SSE_FEATURES: dict[str, Callable[[bytes, Wire], list[Edit]]] = {
 
 def payload_features(provider: Provider, case: Case) -> Iterator[tuple[str, Case | None]]:
     """Each feature of the events and their text by name, with the case that lacks it."""
-    yield "a repeated event", _renumbered(case, _without_repeats(case))
+    yield "a repeated event", renumbered(case, _without_repeats(case))
     for name, change in provider.features.items():
-        yield name, _renumbered(case, edits.rewrite(case, change))
+        yield name, renumbered(case, edits.rewrite(case, change))
     yield "null members", edits.rewrite(case, lambda event: replace(event, data=_without_nulls(event.data)))
-    text = "".join(map(_words, read(case).events))
+    text = "".join(map(_words, _events(case)))
     for character in NOT_LINE_ENDS:
         if character in text:
-            yield f"U+{ord(character):04X} in the text", edits.rewrite(case, _replacing(character))
+            yield f"U+{ord(character):04X} in the text", edits.rewrite(case, replacing(character))
     for words in ("[DONE]", "data:", "\n\n", "\r", "event:", "id:"):
         if words in text:
-            yield f"{words!r} in the text", edits.rewrite(case, _replacing(words))
+            yield f"{words!r} in the text", edits.rewrite(case, replacing(words))
     if not text.isascii():
         yield "text beyond ASCII", edits.rewrite(case, _ascii)
 
 
 def kind_features(provider: Provider, case: Case) -> Iterator[tuple[str, Case | None]]:
     """Each kind of event by name, with the case that has none of it."""
-    kinds = [provider.kind(event) for event in read(case).events]
+    kinds = [provider.kind(event) for event in _events(case)]
     for kind in dict.fromkeys(kinds):
         if kinds.count(kind) < len(kinds):
-            yield f"an event of kind {kind}", _renumbered(case, edits.rewrite(case, _dropping(provider, kind)))
+            yield f"an event of kind {kind}", renumbered(case, edits.rewrite(case, _dropping(provider, kind)))
 
 
-def _renumbered(before: Case, after: Case | None) -> Case | None:
+def _events(case: Case) -> tuple[Event, ...]:
+    """The events of a case, with a last one that lacks its end where the framing delivers it."""
+    return read(case).judge(case.end).events
+
+
+def renumbered(before: Case, after: Case | None) -> Case | None:
     """The changed case with its events' running numbers mended, if they were in order before."""
     renumber = providers.get(before.provider).renumber
     if after is None or renumber is None:
         return after
-    events = read(before).events
+    events = _events(before)
     if renumber(events) != events:
         return after
-    mended = iter(renumber(read(after).events))
+    mended = iter(renumber(_events(after)))
     return edits.rewrite(after, lambda event: next(mended, event)) or after
 
 
@@ -396,11 +401,13 @@ def _map_strings(value: Json, change: Callable[[str], str]) -> Json:
     return [_map_strings(item, change) for item in value] if isinstance(value, list) else value
 
 
-def _replacing(words: str) -> Callable[[Event], Event]:
+def replacing(words: str, new: str = "x") -> Callable[[Event], Event]:
+    """An edit of an event: other words for some words, wherever they stand."""
+
     def change(event: Event) -> Event:
         if isinstance(event.data, Raw):
             return event
-        return Event(_map_strings(event.data, lambda text: text.replace(words, "x")), event.name)
+        return Event(_map_strings(event.data, lambda text: text.replace(words, new)), event.name)
 
     return change
 

@@ -7,15 +7,19 @@ step may do anything at all to them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from time import perf_counter
 
 from streamfuzz_strategies import cuts, providers
 from streamfuzz_strategies.framing import Line
 from streamfuzz_strategies.providers import Provider
 from streamfuzz_strategies.reply import Json
+from streamfuzz_strategies.rules import Level
 from streamfuzz_strategies.stream import Event, Frame, MalformedJson, Raw, parse_json
 from streamfuzz_strategies.style import PLAIN
 from streamfuzz_strategies.wire import Wire
@@ -23,7 +27,7 @@ from streamfuzz_strategies.wire import Wire
 from . import edits
 from .bench import Bench, read
 from .case import Case, digest
-from .explain import Finding, explain
+from .explain import Finding, explain, renumbered, replacing
 
 PICKED = 64
 """Length up to which a text is picked apart character by character."""
@@ -103,19 +107,19 @@ class _Shrinker:
     def _no_odder(self, case: Case) -> bool:
         """Whether a stream is odd in no new way: one that is makes a worse witness, however short.
 
-        What an error is raised for does not matter in a stream that is broken anyway, as long as it looks real.
+        In a stream that is broken anyway, what else is broken does not matter to which error is raised.
         """
-        new = _broken(case) - self.broken
-        anyhow = self.best.deviation.oracle == "typed_error" and bool(self.broken - {"shape"})
-        return not new or (anyhow and "shape" not in new)
+        new = {name: level for name, level in _broken(case).items() if name not in self.broken}
+        anyhow = self.best.deviation.oracle == "typed_error" and "must" in self.broken.values()
+        return not new or (anyhow and set(new.values()) == {"must"})
 
 
-def _broken(case: Case) -> set[str]:
+def _broken(case: Case) -> dict[str, Level]:
     """What is wrong with a stream: the rules that it breaks, and whether an event lacks its documented shape."""
     reading = read(case)
     judgement = reading.judge(case.end)
-    broken = {breach.rule.id for breach in judgement.breaches}
-    return broken if reading.conforms(len(judgement.events)) else broken | {"shape"}
+    shape: dict[str, Level] = {} if reading.conforms(len(judgement.events)) else {"shape": "may"}
+    return {breach.rule.id: breach.level for breach in judgement.breaches} | shape
 
 
 def _weight(case: Case) -> tuple[int, bool, int]:
@@ -156,10 +160,41 @@ def _fewer_frames(case: Case) -> Iterator[Case | None]:
     while True:
         for start in range(0, len(spans), width):
             gone = spans[start : start + width]
-            yield edits.apply(case, [(gone[0][0], gone[-1][1], b"")])
+            fewer = edits.apply(case, [(gone[0][0], gone[-1][1], b"")])
+            yield renumbered(case, fewer)
+            yield fewer
         if width == 1:
             return
         width //= 2
+
+
+def _joined_events(case: Case) -> Iterator[Case | None]:
+    """Make one event of two neighbours, where that is an event: a text and its end, a call and its arguments."""
+    provider = providers.get(case.provider)
+    if not edits.is_wire(case):
+        for number, (one, two) in enumerate(pairwise(case.chunks)):
+            if isinstance(one, Event) and (both := _joined(one.data, two.data)) is not None:
+                yield replace(case, chunks=(*case.chunks[:number], replace(one, data=both), *case.chunks[number + 2 :]))
+        return
+    for (lines, payload), (after, other) in pairwise(edits.frames(case)):
+        both = _joined(edits.parse(provider, payload, None).data, edits.parse(provider, other, None).data)
+        if both is not None:
+            yield edits.apply(case, [edits.respell(lines, Event(both)), (after[0].start, after[-1].stop, b"")])
+
+
+def _joined(one: Json, two: Json) -> Json:
+    """Two objects as one: what only one has or says; of two things that differ the later; ``None``: no objects."""
+    if not (isinstance(one, dict) and isinstance(two, dict)):
+        return None
+    both = {**one, **{name: member for name, member in two.items() if member not in (None, "") or name not in one}}
+    for name in one.keys() & two.keys():
+        mine, theirs = one[name], two[name]
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            both[name] = _joined(mine, theirs)
+        elif isinstance(mine, list) and isinstance(theirs, list):
+            fit = len(mine) == len(theirs) == 1 and _joined(mine[0], theirs[0])
+            both[name] = [fit] if fit else [*mine, *theirs]
+    return both
 
 
 def _fewer_lines(case: Case) -> Iterator[Case | None]:
@@ -181,11 +216,15 @@ def _plain_style(case: Case) -> Iterator[Case | None]:
 
 
 def _fewer_members(case: Case) -> Iterator[Case | None]:
-    """Leave a member out of all events at once, or empty it: what the events of a stream share, they all carry."""
-    names = dict.fromkeys(name for event in read(case).events for name in _names(event.data))
+    """Leave a member out of all events at once, or empty it, or shorten a text wherever it is told."""
+    events = [event.data for event in read(case).events if not isinstance(event.data, Raw)]
+    names = dict.fromkeys(name for data in events for name in _names(data))
     for name in names:
         for change in (_without, _emptied):
-            yield edits.rewrite(case, lambda event, name=name, change=change: _changed(event, name, change))  # type: ignore[misc]
+            yield edits.rewrite(case, partial(_changed, name=name, change=change))
+    for words, times in Counter(words for data in events for words in _texts(data)).items():
+        if times > 1 and len(words) > 1:
+            yield edits.rewrite(case, replacing(words, "a"))
 
 
 def _names(value: Json) -> Iterator[str]:
@@ -194,6 +233,14 @@ def _names(value: Json) -> Iterator[str]:
     members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for member in members:
         yield from _names(member)
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for member in members:
+        yield from _texts(member)
 
 
 def _changed(event: Event, name: str, change: Callable[[dict[str, Json], str], Json]) -> Event:
@@ -324,6 +371,7 @@ _STEPS: tuple[Callable[[Case], Iterator[Case | None]], ...] = (
     _plain_end,
     _fewer_chunks,
     _fewer_frames,
+    _joined_events,
     _fewer_lines,
     _fewer_members,
     _smaller_json,

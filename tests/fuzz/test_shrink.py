@@ -160,6 +160,13 @@ def test_members_that_every_event_has_go_at_once() -> None:
     assert small.case.data.count(b"data:") == 3
 
 
+def test_a_text_and_its_end_become_one_event() -> None:
+    made = target(refuses("\u00fc".encode()), errors=(StreamError,))
+    _, small = found(made, Case("openai-chat", (CAPTURE.encode(),)))
+    assert small.case.data.count(b"data:") == 2
+    assert '"content":"\u00fc"},"finish_reason":"stop"'.encode() in small.case.data
+
+
 def test_data_over_several_lines_stays_so() -> None:
     folded = CAPTURE.replace('"choices"', '\ndata: "choices"').replace(', "usage"', ',\ndata: "usage"')
 

@@ -98,11 +98,41 @@ def _with_first_call(choice: Json) -> Json:
     return {**choice, "delta": rest} if choice.get("finish_reason") or any(rest.values()) else None
 
 
+def _in_one_piece(choice: dict[str, Json]) -> dict[str, Json]:
+    """The choice with neighbouring pieces of the same tool call put together."""
+    delta = choice.get("delta")
+    if not isinstance(delta, dict) or not isinstance(calls := delta.get("tool_calls"), list):
+        return choice
+    joined: list[Json] = []
+    for call in calls:
+        if joined and _continues(joined[-1], call):
+            before, after = joined[-1]["function"], call["function"]
+            words = (before.get("arguments") or "") + (after.get("arguments") or "")
+            joined[-1] = {**joined[-1], "function": {**before, "arguments": words}}
+        else:
+            joined.append(call)
+    return {**choice, "delta": {**delta, "tool_calls": joined}}
+
+
+def _continues(call: Json, piece: Json) -> bool:
+    """Whether a piece has nothing but more arguments of the call before it."""
+    if not isinstance(call, dict) or not isinstance(piece, dict) or set(piece) != {"index", "function"}:
+        return False
+    function = piece["function"]
+    return (
+        call.get("index") == piece["index"]
+        and isinstance(call.get("function"), dict)
+        and isinstance(function, dict)
+        and set(function) <= {"arguments"}
+    )
+
+
 FEATURES: Mapping[str, Callable[[Event], Event | None]] = {
     "a chunk without choices": _without("chunk", "prompt_filter"),
     "a content filter's verdict in a chunk of its own": _without("content_filter"),
     "more than one choice": _first_choice,
     "more than one tool call": _first_call,
+    "several pieces of a tool call in one chunk": _edited(lambda chunk: _each_choice(chunk, _in_one_piece)),
     "an empty delta": _without("chunk:empty"),
     "the usage chunk": _without("usage"),
     "padding in obfuscation": _edited(_no_padding),

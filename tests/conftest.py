@@ -1,0 +1,32 @@
+"""What all tests share: which of them are slow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SLOW = (
+    "strategies/providers",
+    "strategies/framing",
+    "strategies/test_judge.py",
+    "strategies/test_mutations.py",
+    "fuzz/targets",
+    "fuzz/test_campaign.py",
+    "fuzz/test_cli.py",
+    "fuzz/test_cli_bad_input.py",
+    "fuzz/test_explain.py",
+    "fuzz/test_oracles.py",
+    "fuzz/test_pytest_plugin.py",
+    "fuzz/test_shrink.py",
+    "fuzz/test_sweep.py",
+    "test_corpus_folder.py",
+)
+"""Folders and files whose tests take more than a minute or so in all."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.path.is_relative_to(HERE / place) for place in SLOW):
+            item.add_marker(pytest.mark.slow)
