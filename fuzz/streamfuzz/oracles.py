@@ -152,7 +152,8 @@ def fail_closed(run: Run) -> Iterator[Deviation]:
 def _unfinished_truth(run: Run) -> bool:
     """Whether the target tells what arrived and, by an absent finish alone, that it is not all."""
     result = run.trace.result
-    if run.target.gives != "reply" or not run.judgement.may_refuse or not _says_unfinished(result):
+    doubtful = bool(run.judgement.breaches) or run.judgement.pending is not None
+    if run.target.gives != "reply" or not doubtful or not _says_unfinished(result):
         return False
     if any(views(result, reply) is None for reply in run.judgement.accepted):
         return False

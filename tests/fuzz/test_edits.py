@@ -195,3 +195,11 @@ def test_a_payload_over_several_lines_is_respelled_on_one() -> None:
     after = edits.respelled(case(b'data: {"a":\ndata: 1}\n\n', provider="openai-chat"))
     assert after is not None
     assert after.data == b'data: {"a":1}\n\n'
+
+
+def test_a_cut_stays_between_the_same_bytes_of_what_is_written_anew() -> None:
+    data = 'data: {"a": "x\u00e9y", "b": 1}\n\n'.encode()
+    at = data.index(b"\xa9")
+    before, after = edits.respelled(Case("openai-chat", (data[:at], data[at:]))).chunks  # type: ignore[union-attr]
+    assert before.endswith(b'"x\xc3')
+    assert after.startswith(b'\xa9y"')

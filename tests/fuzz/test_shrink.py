@@ -18,7 +18,10 @@ from streamfuzz.explain import Finding, explain
 from streamfuzz.shrink import shrink
 from streamfuzz.spec import Target, target
 from streamfuzz_strategies.draw import fragmented, streams
-from streamfuzz_strategies.stream import Event
+from streamfuzz_strategies.providers import get
+from streamfuzz_strategies.reply import Choice, Reply, Text, Usage
+from streamfuzz_strategies.stream import Event, payloads
+from streamfuzz_strategies.style import PLAIN
 
 DONE = "data: [DONE]\n\n"
 
@@ -165,6 +168,34 @@ def test_a_text_and_its_end_become_one_event() -> None:
     _, small = found(made, Case("openai-chat", (CAPTURE.encode(),)))
     assert small.case.data.count(b"data:") == 2
     assert '"content":"\u00fc"},"finish_reason":"stop"'.encode() in small.case.data
+
+
+def test_a_cut_inside_a_character_stays_there_when_events_are_joined() -> None:
+    data = CAPTURE.encode()
+    at = data.index("\U0001f600".encode()) + 2
+    _, small = found(demo(), Case("openai-chat", (data[:at], data[at:])))
+    assert small.causes == ("a cut inside a 4-byte character",)
+    assert small.case.data.count(b"data:") == 2
+
+
+def test_indexes_are_closed_up_when_a_block_goes() -> None:
+    def last_block(chunks: Iterable[bytes]) -> Any:
+        return {"text": "", "finish": "end_turn"} if b"needle" in b"".join(chunks) else {"text": "other"}
+
+    texts = [Text(f"block {n}") for n in range(3)]
+    reply = Reply((Choice((*texts, Text("needle")), "end_turn"),), "msg_1", "m", Usage(1, 1))
+    events = get("anthropic").plain_events(reply)
+    data = get("anthropic").framing.encode(payloads(events, PLAIN), PLAIN)
+    made = target(last_block, provider="anthropic")
+    with Bench(made) as bench:
+        case = Case("anthropic", (data,))
+        (deviation,) = (d for d in bench.deviations(case) if d.oracle == "faithful")
+        small = shrink(bench, explain(bench, case, deviation), seconds=5)
+        assert bench.run(small.case).judgement.breaches == ()
+    assert small.causes == ("more than one block",)
+    assert small.case.data.count(b"event: content_block_start") == 2
+    assert b'"index":1' in small.case.data
+    assert b'"index":2' not in small.case.data
 
 
 def test_data_over_several_lines_stays_so() -> None:

@@ -467,5 +467,6 @@ PAIRS: tuple[Pair, ...] = (
         "takes a line longer than 64 KiB for the end of the stream",
         EndsAtLongLine,
         b"data: " + b"a" * 65_536 + b"\n\n",
+        oracle="bounded",
     ),
 )
