@@ -54,13 +54,23 @@ def apply(case: Case, edits: Iterable[Edit]) -> Case | None:
         made += [data[position:start], new]
         for number, offset in enumerate(at):
             if start < offset < stop:
-                moved[number] = start + shift + min(offset - start, len(new))
+                moved[number] = start + shift + _same_place(data[start:stop], new, offset - start)
             elif offset >= stop and not (offset == start == stop):
                 moved[number] = offset + shift + len(new) - (stop - start)
         position = stop
         shift += len(new) - (stop - start)
     edited = b"".join([*made, data[position:]])
     return None if edited == data else recut(case, edited, tuple(moved))
+
+
+def _same_place(old: bytes, new: bytes, offset: int) -> int:
+    """Where in the new bytes a cut at an offset in the old ones belongs: between the same bytes, if they are there."""
+    for around in (8, 4, 2, 1):
+        before, after = old[max(0, offset - around) : offset], old[offset : offset + around]
+        found = new.find(before + after)
+        if found >= 0:
+            return found + len(before)
+    return min(offset, len(new))
 
 
 def _narrowed(data: bytes, edit: Edit) -> Edit:

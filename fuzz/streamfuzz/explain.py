@@ -155,8 +155,8 @@ class _Search:
         return causes + [n for n, without in payload_features(self.bench.provider, case) if self.mends(case, without)]
 
     def kinds(self, case: Case) -> list[str]:
-        """The kinds of events without which the case no longer fails; a rule that is at stake says more."""
-        if self.wanted.rule is not None:
+        """The kinds of events without which the case no longer fails; of damage that is trusted its rule says more."""
+        if self.rule is not None and self.wanted.oracle != "faithful":
             return []
         return [name for name, without in kind_features(self.bench.provider, case) if self.mends(case, without)]
 

@@ -133,7 +133,9 @@ def _plain_end(case: Case) -> Iterator[Case | None]:
 
 def _fewer_chunks(case: Case) -> Iterator[Case | None]:
     if not edits.is_wire(case):
-        yield from _without_ranges(case.chunks, lambda chunks: replace(case, chunks=chunks))
+        for part in _ranges(len(case.chunks)):
+            kept = (*case.chunks[: part.start], *case.chunks[part.stop :])
+            yield from _closed_up(case, replace(case, chunks=kept))
         return
     data, at = case.data, edits.offsets(case)
     yield edits.recut(case, data, cuts.WHOLE)
@@ -143,29 +145,55 @@ def _fewer_chunks(case: Case) -> Iterator[Case | None]:
     yield from (edits.recut(case, data, (*at[:i], *at[i + 1 :])) for i in range(len(at)))
 
 
-def _without_ranges(items: tuple[object, ...], make: Callable[[tuple[object, ...]], Case]) -> Iterator[Case | None]:
-    """Leave out halves, quarters, ... down to single items."""
-    width = len(items) // 2
+def _ranges(count: int) -> Iterator[slice]:
+    """Parts of a sequence to leave out: halves, quarters, ..., and all of a few items or one."""
+    width = max(1, count // 2)
     while width:
-        for start in range(0, len(items), width):
-            yield make((*items[:start], *items[start + width :]))
-        width //= 2
+        few = width <= 4
+        yield from (slice(start, start + width) for start in range(0, count, 1 if few else width))
+        width = width - 1 if few else width // 2
 
 
 def _fewer_frames(case: Case) -> Iterator[Case | None]:
     if not edits.is_wire(case):
         return
     spans = [(lines[0].start, lines[-1].stop) for lines, _ in edits.frames(case)]
-    width = max(1, len(spans) // 2)
-    while True:
-        for start in range(0, len(spans), width):
-            gone = spans[start : start + width]
-            fewer = edits.apply(case, [(gone[0][0], gone[-1][1], b"")])
-            yield renumbered(case, fewer)
-            yield fewer
-        if width == 1:
-            return
-        width //= 2
+    for part in _ranges(len(spans)):
+        gone = spans[part]
+        yield from _closed_up(case, edits.apply(case, [(gone[0][0], gone[-1][1], b"")]))
+
+
+def _closed_up(case: Case, fewer: Case | None) -> Iterator[Case | None]:
+    """A case from which events were taken, with its running numbers and indexes closed up, and as it is."""
+    yield renumbered(case, fewer)
+    if fewer is not None and (gone := _indexes(case) - _indexes(fewer)):
+
+        def lower(holder: dict[str, Json], name: str) -> Json:
+            index = holder[name]
+            below = sum(1 for other, at in gone if other == name and type(index) is int and at < index)
+            return {**holder, name: index - below} if below else holder
+
+        closed: Case | None = fewer
+        for name in sorted({name for name, _ in gone}):
+            closed = closed and (edits.rewrite(closed, partial(_changed, name=name, change=lower)) or closed)
+        yield renumbered(case, closed)
+    yield fewer
+
+
+def _indexes(case: Case) -> set[tuple[str, int]]:
+    """The indexes that the events of a case speak of, each with the name of its member."""
+    found: set[tuple[str, int]] = set()
+    for event in read(case).events:
+        found.update(_numbers(event.data))
+    return found
+
+
+def _numbers(value: Json) -> Iterator[tuple[str, int]]:
+    if isinstance(value, dict):
+        yield from ((n, m) for n, m in value.items() if n.endswith("index") and type(m) is int)
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for member in members:
+        yield from _numbers(member)
 
 
 def _joined_events(case: Case) -> Iterator[Case | None]:
@@ -179,7 +207,9 @@ def _joined_events(case: Case) -> Iterator[Case | None]:
     for (lines, payload), (after, other) in pairwise(edits.frames(case)):
         both = _joined(edits.parse(provider, payload, None).data, edits.parse(provider, other, None).data)
         if both is not None:
+            # A cut stays where it is only in the event that is kept.
             yield edits.apply(case, [edits.respell(lines, Event(both)), (after[0].start, after[-1].stop, b"")])
+            yield edits.apply(case, [(lines[0].start, lines[-1].stop, b""), edits.respell(after, Event(both))])
 
 
 def _joined(one: Json, two: Json) -> Json:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from hypothesis import strategies as st
 
-from .providers.base import Draw, Drawing
+from .providers.base import Alphabet, Draw, Drawing
 
 WORDS = ("a", "b", " ", "hello", " world", "0", "x y", "\n", "1.5", "the ", "end.")
 """Harmless text."""
@@ -67,7 +67,9 @@ FAMILIES = {
 
 
 @lru_cache(maxsize=64)
-def _morsels(alphabet: str | None) -> st.SearchStrategy[list[str]]:
+def _morsels(alphabet: Alphabet) -> st.SearchStrategy[list[str]]:
+    if isinstance(alphabet, tuple):
+        return st.lists(st.sampled_from(alphabet), min_size=1, max_size=5)
     if alphabet is not None:
         return st.lists(st.text(alphabet=alphabet, min_size=1, max_size=4), min_size=1, max_size=4)
     return st.one_of(*(st.lists(st.sampled_from(family), min_size=1, max_size=5) for family in FAMILIES.values()))

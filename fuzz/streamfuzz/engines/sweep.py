@@ -29,6 +29,7 @@ from streamfuzz_strategies.reply import Json
 from streamfuzz_strategies.stream import Frame, Raw, Stream, payloads
 from streamfuzz_strategies.style import PLAIN
 from streamfuzz_strategies.styles import SINGLE_STYLES, styles
+from streamfuzz_strategies.text import FAMILIES
 from streamfuzz_strategies.wire import PLACES, Wire
 
 from ..bench import Bench
@@ -100,7 +101,7 @@ def draw_batch(
     @given(strategy)
     def collect(value: T) -> None:
         drawn.append(value)
-        if richness is not None:
+        if kept is not None and richness is not None:
             scored(richness(value), label="richness")
 
     collect()
@@ -175,9 +176,12 @@ class _Sweep:
         self.provider = bench.provider
         self.takes = bench.target.takes
         try:
-            self.strategy = _drawn(self.provider, drawing(budget.tools, budget.alphabet))
+            asked = drawing(budget.tools, budget.alphabet)
         except InvalidArgument as error:
             raise UsageError(str(error)) from None
+        # Left alone, Hypothesis draws much of the same; so each family of hostile text gets its turn.
+        turns = (None, *FAMILIES.values()) if asked.alphabet is None else (asked.alphabet,)
+        self.strategies = [_drawn(self.provider, replace(asked, alphabet=alphabet)) for alphabet in turns]
         self.cases = 0
         self.batch = Batch()
         self.seen: dict[tuple[str, ...], int] = {}
@@ -185,6 +189,7 @@ class _Sweep:
         self.streams = 0
         self.marks: set[str] = set()
         self.previous: Sequence[Any] = ()
+        self.met: set[bytes] = set()
 
     def batches(self) -> Iterator[Batch]:
         size, number = FIRST_DRAW, self.budget.seed
@@ -202,10 +207,20 @@ class _Sweep:
             size, number = min(size * 2, 4 * FIRST_DRAW), number + 1_000_003
 
     def _draw(self, size: int, number: int) -> list[Drawn]:
-        if not self.budget.database:
-            return draw_batch(self.strategy, size, number)
-        kept = f"{EXAMPLES}/{self.provider.name}"
-        return draw_batch(self.strategy, size, number, kept, lambda drawn: len(self._marks(drawn.stream)))
+        kept = f"{EXAMPLES}/{self.provider.name}" if self.budget.database else None
+        each = -(-size // len(self.strategies))
+        drawn = [
+            one
+            for turn, strategy in enumerate(self.strategies)
+            for one in draw_batch(strategy, each, number + turn, kept, lambda drawn: len(self._marks(drawn.stream)))
+        ]
+        return [one for one in drawn if self._is_new(one.stream)]
+
+    def _is_new(self, stream: Stream) -> bool:
+        data = encode(self.provider, stream)
+        new = data not in self.met
+        self.met.add(data)
+        return new
 
     def _by_novelty(self, batch: list[Drawn]) -> Iterator[Drawn]:
         """The few streams that have most of what no stream before had, for their size."""

@@ -18,6 +18,9 @@ from ..stream import Event, Raw
 
 T = TypeVar("T")
 
+Alphabet: TypeAlias = str | tuple[str, ...] | None
+"""What model text is made of, see :class:`Drawing`."""
+
 REMEMBERED = 8192
 """Events whose conformance is remembered."""
 
@@ -36,12 +39,13 @@ class Drawing:
 
     Attributes:
         tools: tool definitions by name, each the JSON Schema of its arguments; ``None``: a built-in set.
-        alphabet: characters that model text is made of; ``None``: the hostile alphabet of :mod:`..text`.
+        alphabet: what model text is made of: characters, or whole morsels as in :mod:`..text`; ``None``: all of
+            those, and text in which each delta is told from the others.
         max_parts: at most so many parts (text, reasoning, calls) in each choice.
     """
 
     tools: Mapping[str, Json] | None = None
-    alphabet: str | None = None
+    alphabet: Alphabet = None
     max_parts: int = 4
 
 

@@ -21,7 +21,7 @@ from ..reply import Choice, Json, Opaque, Reply, ToolCall
 from ..rules import END, Break, Machine, Rule, Step, Walk
 from ..stream import Event, Raw
 from ..text import texts
-from .base import Draw, Drawing, Provider
+from .base import Alphabet, Draw, Drawing, Provider
 
 HTML = "https://html.spec.whatwg.org/multipage/server-sent-events.html"
 NDJSON_SPEC = "https://github.com/ndjson/ndjson-spec"
@@ -162,7 +162,7 @@ def _draw_frames(draw: Draw, drawing: Drawing) -> Reply:
 
 
 @lru_cache(maxsize=64)
-def _frames(alphabet: str | None, limit: int) -> st.SearchStrategy[list[tuple[str, str]]]:
+def _frames(alphabet: Alphabet, limit: int) -> st.SearchStrategy[list[tuple[str, str]]]:
     words = texts(Drawing(alphabet=alphabet), min_size=0)
     text = st.one_of(words, _FRAME_TEXTS) if alphabet is None else words
     return st.lists(st.tuples(_FRAME_NAMES, text), min_size=1, max_size=limit)
@@ -196,7 +196,7 @@ _FROM_TOOL = st.sampled_from((True, False))
 
 
 @lru_cache(maxsize=64)
-def _values(alphabet: str | None) -> st.SearchStrategy[Json]:
+def _values(alphabet: Alphabet) -> st.SearchStrategy[Json]:
     """JSON values up to three levels deep, mostly objects."""
     text = texts(Drawing(alphabet=alphabet), min_size=0)
     names = st.sampled_from(_NAMES) if alphabet is None else text
@@ -212,7 +212,7 @@ def _evenly(*strategies: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
 
 
 @lru_cache(maxsize=64)
-def _value_lists(alphabet: str | None, limit: int) -> st.SearchStrategy[list[Json]]:
+def _value_lists(alphabet: Alphabet, limit: int) -> st.SearchStrategy[list[Json]]:
     return st.lists(_values(alphabet), min_size=1, max_size=limit)
 
 

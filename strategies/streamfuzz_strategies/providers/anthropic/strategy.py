@@ -12,7 +12,7 @@ from ...arguments import tool_texts
 from ...reply import Choice, Json, Opaque, Part, Reasoning, Refusal, Reply, Text, ToolCall, Usage
 from ...stream import Event
 from ...text import slice_text, texts
-from ..base import Draw, Drawing
+from ..base import Alphabet, Draw, Drawing
 from .protocol import CUT_REASONS, STOP_SEQUENCE, canonical, compact, json_object
 from .reducer import CITATION, grouped, whole_block
 
@@ -171,7 +171,7 @@ _MARKED = re.compile(r"(?:<[a-z]\d>)+")
 
 
 @lru_cache(maxsize=64)
-def _texts(alphabet: str | None) -> st.SearchStrategy[str]:
+def _texts(alphabet: Alphabet) -> st.SearchStrategy[str]:
     return texts(Drawing(alphabet=alphabet))
 
 

@@ -14,7 +14,7 @@ from ...arguments import tool_texts
 from ...reply import Choice, Json, Part, Reasoning, Refusal, Reply, Text, ToolCall, Usage
 from ...stream import Event, Raw
 from ...text import slice_text, texts
-from ..base import Draw, Drawing
+from ..base import Alphabet, Draw, Drawing
 from .body import usage_object
 from .shape import CUT_FINISHES, OBJECT, SENTINEL
 
@@ -64,7 +64,7 @@ def _shapes(max_parts: int, calls: bool) -> st.SearchStrategy[tuple[str, ...]]:
 
 
 @lru_cache(maxsize=32)
-def _hostile(alphabet: str | None) -> st.SearchStrategy[str]:
+def _hostile(alphabet: Alphabet) -> st.SearchStrategy[str]:
     return texts(Drawing(alphabet=alphabet))
 
 
@@ -117,10 +117,10 @@ class _Flavour:
     """How a server writes its chunks, beyond what they say.
 
     ``chunk``, ``choice`` and ``delta`` are members that it adds everywhere; ``reasoning`` is the member that
-    carries thinking.  Some put the finish reason on the last delta, not on a chunk of its own.  Azure
-    announces its verdict on the prompt in a first chunk without choices, and with the asynchronous filter sends
-    verdicts on the answer in chunks of their own.  Moderated completions and some gateways close with a chunk
-    without choices, after the usage if there is any.
+    carries thinking.  Some put the finish reason on the last delta, not on a chunk of its own, and some the role
+    on the first delta that says something.  Azure announces its verdict on the prompt in a first chunk without
+    choices, and with the asynchronous filter sends verdicts on the answer in chunks of their own.  Moderated
+    completions and some gateways close with a chunk without choices, after the usage if there is any.
     """
 
     chunk: Mapping[str, Json] = field(default_factory=dict)
@@ -132,6 +132,7 @@ class _Flavour:
     prompt_filter: bool = False
     async_filter: bool = False
     finish_on_last: bool = False
+    role_on_first: bool = False
     closing: bool = False
 
 
@@ -154,6 +155,7 @@ _FLAVOURS = st.sampled_from(
         _Flavour(prompt_filter=True, async_filter=True),
         _Flavour(finish_on_last=True),
         _Flavour(closing=True),
+        _Flavour(role_on_first=True),
     )
 )
 _OPENINGS: tuple[Object, ...] = (
@@ -251,6 +253,8 @@ def _draw_entries(draw: Draw, index: int, choice: Choice, flavour: _Flavour) -> 
         spoken.append([{"tool_calls": group} for group in _grouped(woven, together=draw(_RARELY), key=None)])
     opening = {"role": "assistant", **draw(_ROLE)}
     deltas = [opening, *({**flavour.delta, **delta} for delta in _weave(draw, spoken))]
+    if flavour.role_on_first and len(deltas) > 1:
+        deltas[:2] = [{**opening, **deltas[1]}]
     entries = [_entry(index, delta, None, flavour) for delta in deltas]
     if flavour.async_filter:
         entries.append({"index": index, "delta": {}, "finish_reason": None, "content_filter_results": _SAFE})
