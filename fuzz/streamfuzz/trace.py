@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
@@ -84,25 +85,36 @@ def normal_frame(item: Any) -> dict[str, Json]:
     Raises:
         WrongForm: the item has no ``data``.
     """
+    read = _READERS.get(item.__class__) or _reader(item.__class__)
+    if read is not None:
+        values = read(item)
+        return (
+            _whole_frame(values) if isinstance(values[1], str) else _frame(dict(zip(FRAME_FIELDS, values, strict=True)))
+        )
     if isinstance(item, str):
         return {"data": item}
     if isinstance(item, dict):
-        frame = {name: item[name] for name in FRAME_FIELDS if name in item}
-    else:
-        read = _reader(item.__class__)
-        if read is not None:
-            frame = dict(zip(FRAME_FIELDS, read(item), strict=True))
-        else:
-            frame = {name: getattr(item, name) for name in FRAME_FIELDS if hasattr(item, name)}
-    if not isinstance(frame.get("data"), str):
+        return _frame({name: item[name] for name in FRAME_FIELDS if name in item})
+    return _frame({name: getattr(item, name) for name in FRAME_FIELDS if hasattr(item, name)})
+
+
+def _frame(fields: dict[str, Json]) -> dict[str, Json]:
+    if not isinstance(fields.get("data"), str):
         raise WrongForm(
-            f"a frame must be text, a mapping, or an object with 'data' (perhaps event, id, retry), not {item!r:.80}"
+            f"a frame must be text, a mapping, or an object with 'data' as text (perhaps event, id, retry), "
+            f"not one with {fields!r:.80}"
         )
-    if "event" in frame:
-        frame["event"] = frame["event"] or "message"
-    if "id" in frame:
-        frame["id"] = frame["id"] or ""
-    return frame
+    if "event" in fields:
+        fields["event"] = fields["event"] or "message"
+    if "id" in fields:
+        fields["id"] = fields["id"] or ""
+    return fields
+
+
+@lru_cache(maxsize=4096)
+def _whole_frame(values: tuple[Any, ...]) -> dict[str, Json]:
+    """The frame with these values; a search meets the same frames over and over."""
+    return _frame(dict(zip(FRAME_FIELDS, values, strict=True)))
 
 
 _READ_ALL = attrgetter(*FRAME_FIELDS)

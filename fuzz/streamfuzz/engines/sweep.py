@@ -50,11 +50,11 @@ EXAMPLES = ".hypothesis/streamfuzz"
 LAWFUL = "a lawful stream"
 """How a case came about that nothing was done to but cutting."""
 
-FIRST_DRAW = 48
-"""How many streams are drawn at first; each later draw is larger, up to four times that."""
+DRAWN = 48
+"""How many streams are drawn at a time; the target gets a first look at all of them."""
 
-DEEP = 8
-"""How many streams of a draw are swept; the target gets a first look at all of them."""
+DEEP = 12
+"""How many streams of a draw are swept."""
 
 KEPT = 2
 """How many sightings of one kind are passed on; the rest are counted."""
@@ -192,9 +192,9 @@ class _Sweep:
         self.met: set[bytes] = set()
 
     def batches(self) -> Iterator[Batch]:
-        size, number = FIRST_DRAW, self.budget.seed
+        number = self.budget.seed
         while True:
-            drawn = self._draw(size, number)
+            drawn = self._draw(number)
             try:
                 for _ in chain(*map(self._glance, drawn), *map(self._stream, self._by_novelty(drawn))):
                     if self.batch.cases >= 2000 or self.batch.sightings or self._spent():
@@ -204,11 +204,11 @@ class _Sweep:
             except KeyboardInterrupt:
                 yield self._flush()  # what was done so far is not lost
                 raise
-            size, number = min(size * 2, 4 * FIRST_DRAW), number + 1_000_003
+            number += 1_000_003
 
-    def _draw(self, size: int, number: int) -> list[Drawn]:
+    def _draw(self, number: int) -> list[Drawn]:
         kept = f"{EXAMPLES}/{self.provider.name}" if self.budget.database else None
-        each = -(-size // len(self.strategies))
+        each = -(-DRAWN // len(self.strategies))
         drawn = [
             one
             for turn, strategy in enumerate(self.strategies)
