@@ -318,8 +318,6 @@ def _follows(finding: Finding, other: Finding) -> bool:
             return True
         if mine.oracle == "typed_error" and mine.error == theirs.error:
             return True
-        if mine.error and (mine.oracle, mine.error) == (theirs.oracle, theirs.error) and not finding.causes:
-            return True  # the same error twice over, so that taking away one of its causes does not help
     if theirs.rule is not None and mine.same_as(theirs) and set(other.causes) < set(finding.causes):
         return mine.kind != "undeclared"
     return (
