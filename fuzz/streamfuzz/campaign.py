@@ -74,6 +74,7 @@ class Result:
     Attributes:
         target: name of the target; ``provider``: whose streams; ``seed``: of the drawn streams.
         cases: how many cases were judged, in ``seconds``, of which ``inside`` were spent in the target.
+        more: how many cases failed beside those that the findings were made of.
         findings: what was found, failures first.
         gone: known deviations that did not occur.
         goals: how often each goal was reached; ``unreached``: the goals that never were.
@@ -86,6 +87,7 @@ class Result:
     cases: int = 0
     seconds: float = 0.0
     inside: float = 0.0
+    more: int = 0
     findings: list[Reported] = field(default_factory=list)
     gone: tuple[Known, ...] = ()
     goals: Counter[str] = field(default_factory=Counter)
@@ -169,6 +171,7 @@ class _Campaign:
     def _take(self, batch: Batch) -> None:
         self.result.cases += batch.cases
         self.result.goals += batch.goals
+        self.result.more += batch.repeats.total()
         self.waiting += batch.sightings
         while self.waiting and self.explaining <= EXPLAINING * (perf_counter() - self.started):
             self._explain(self.waiting.pop(0))

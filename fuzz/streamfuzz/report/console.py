@@ -200,6 +200,8 @@ class Console:
         rate, inside = result.cases / seconds, result.inside / seconds
         cases = f"{_plural(result.cases, 'case')} in {result.seconds:.1f} s"
         self._fact("Judged", f"{cases}: {rate:,.0f} a second, {inside:.0%} of the time inside the target")
+        if result.more:
+            self._fact("Failed", f"{_plural(result.more, 'more case')} in ways that had been seen often enough")
         self._fact("Streams", f"of {result.provider}, seed {result.seed}")
         self._fact("Goals", f"{reached} of {in_all} reached")
         if result.unreached:
