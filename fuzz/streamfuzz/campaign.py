@@ -74,11 +74,11 @@ class Result:
     Attributes:
         target: name of the target; ``provider``: whose streams; ``seed``: of the drawn streams.
         cases: how many cases were judged, in ``seconds``, of which ``inside`` were spent in the target.
-        more: how many cases failed beside those that the findings were made of.
         findings: what was found, failures first.
         gone: known deviations that did not occur.
         goals: how often each goal was reached; ``unreached``: the goals that never were.
         interrupted: whether the user stopped the search.
+        more: how many cases failed beside those that the findings were made of.
     """
 
     target: str
@@ -87,12 +87,12 @@ class Result:
     cases: int = 0
     seconds: float = 0.0
     inside: float = 0.0
-    more: int = 0
     findings: list[Reported] = field(default_factory=list)
     gone: tuple[Known, ...] = ()
     goals: Counter[str] = field(default_factory=Counter)
     unreached: tuple[str, ...] = ()
     interrupted: bool = False
+    more: int = 0
 
     @property
     def exit_code(self) -> int:
