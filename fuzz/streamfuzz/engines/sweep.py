@@ -53,7 +53,7 @@ LAWFUL = "a lawful stream"
 DRAWN = 48
 """How many streams are drawn at a time; the target gets a first look at all of them."""
 
-DEEP = 12
+DEEP = 16
 """How many streams of a draw are swept."""
 
 KEPT = 2
@@ -330,7 +330,7 @@ class _Sweep:
     def _some_cuts(self, wire: Wire, stride: int) -> Iterator[cuts.Cuts]:
         yield cuts.every_byte(len(wire.data))
         hostile = cuts.hostile(wire)
-        yield from ((offset,) for offset in hostile[self.streams % max(1, stride) :: max(1, len(hostile) // 20)])
+        yield from ((offset,) for offset in hostile[self.streams % max(1, stride) :: max(1, len(hostile) // 40)])
 
     def _variant(self, data: bytes, how: str, stride: int, few: int | None = None) -> Iterator[None]:
         """Run a changed stream whole and cut; ``few`` numbers those for which one cut must do."""
