@@ -50,10 +50,10 @@ EXAMPLES = ".hypothesis/streamfuzz"
 LAWFUL = "a lawful stream"
 """How a case came about that nothing was done to but cutting."""
 
-DRAWN = 48
+DRAWN = 96
 """How many streams are drawn at a time; the target gets a first look at all of them."""
 
-DEEP = 16
+DEEP = 24
 """How many streams of a draw are swept."""
 
 KEPT = 2
@@ -194,9 +194,8 @@ class _Sweep:
     def batches(self) -> Iterator[Batch]:
         number = self.budget.seed
         while True:
-            drawn = self._draw(number)
             try:
-                for _ in chain(*map(self._glance, drawn), *map(self._stream, self._by_novelty(drawn))):
+                for _ in self._round(number):
                     if self.batch.cases >= 2000 or self.batch.sightings or self._spent():
                         yield self._flush()
                         if self._spent():
@@ -206,15 +205,19 @@ class _Sweep:
                 raise
             number += 1_000_003
 
-    def _draw(self, number: int) -> list[Drawn]:
+    def _round(self, number: int) -> Iterator[None]:
+        """Draw streams, look at each, and sweep the best of them."""
+        drawn: list[Drawn] = []
+        for turn, strategy in enumerate(self.strategies):
+            some = [one for one in self._draw(strategy, number + turn) if self._is_new(one.stream)]
+            yield from chain(*map(self._glance, some))
+            drawn += some
+        yield from chain(*map(self._stream, self._by_novelty(drawn)))
+
+    def _draw(self, strategy: st.SearchStrategy[Drawn], number: int) -> list[Drawn]:
         kept = f"{EXAMPLES}/{self.provider.name}" if self.budget.database else None
-        each = -(-DRAWN // len(self.strategies))
-        drawn = [
-            one
-            for turn, strategy in enumerate(self.strategies)
-            for one in draw_batch(strategy, each, number + turn, kept, lambda drawn: len(self._marks(drawn.stream)))
-        ]
-        return [one for one in drawn if self._is_new(one.stream)]
+        count = -(-DRAWN // len(self.strategies))
+        return draw_batch(strategy, count, number, kept, lambda drawn: len(self._marks(drawn.stream)))
 
     def _is_new(self, stream: Stream) -> bool:
         data = encode(self.provider, stream)
@@ -273,6 +276,7 @@ class _Sweep:
             wire = Wire(data, self.provider.framing)
             if self._spellable(data):
                 yield from self._cut(Reading(self.provider, data), wire, "eof", (cuts.every_byte(len(data)),), LAWFUL)
+                self._goal("one byte a chunk")
 
     # -- one stream ---------------------------------------------------------------------------------------------
 
