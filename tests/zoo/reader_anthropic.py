@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .message_blocks import DELTAS, TAKES
 from .readers import Call, Event, Message, Reader, StreamError, compact, number, reason, thing, things, words
 
 
@@ -17,28 +18,6 @@ class Block:
     pieces: list[str]
     call: Call = field(default_factory=Call)
     input: Any = None
-
-
-TAKES = {
-    "text": ("text_delta", "citations_delta"),
-    "thinking": ("thinking_delta", "signature_delta"),
-    "tool_use": ("input_json_delta",),
-    "server_tool_use": ("input_json_delta",),
-    "mcp_tool_use": ("input_json_delta",),
-    "compaction": ("compaction_delta",),
-    "redacted_thinking": (),
-    "web_search_tool_result": (),
-    "web_fetch_tool_result": (),
-    "code_execution_tool_result": (),
-    "bash_code_execution_tool_result": (),
-    "text_editor_code_execution_tool_result": (),
-    "tool_search_tool_result": (),
-    "mcp_tool_result": (),
-    "advisor_tool_result": (),
-    "container_upload": (),
-    "fallback": (),
-}
-DELTAS = {delta for deltas in TAKES.values() for delta in deltas}
 
 
 class Anthropic(Reader):
