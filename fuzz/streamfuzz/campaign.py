@@ -20,6 +20,7 @@ from .engines.sweep import goals, plain_case, sweep
 from .explain import Finding, explain
 from .shrink import SECONDS, shrink
 from .spec import Known, Target, UsageError, accepts_one_argument
+from .stopping import Stop, on_signals
 from .trace import Trace
 
 SHRINKING = 20.0
@@ -135,17 +136,26 @@ def run(
     Raises:
         UsageError: the target cannot be called, or gives something that it was not declared to give.
     """
-    return _Campaign(target, budget or Budget(), oracles, folder, tell).run(engine)
+    with on_signals() as stop:
+        asked = replace(budget or Budget(), stopped=stop)
+        return _Campaign(target, asked, oracles, folder, tell, stop).run(engine)
 
 
 class _Campaign:
     def __init__(
-        self, target: Target, budget: Budget, oracles: Sequence[str], folder: Path | None, tell: Subscriber
+        self,
+        target: Target,
+        budget: Budget,
+        oracles: Sequence[str],
+        folder: Path | None,
+        tell: Subscriber,
+        stop: Stop,
     ) -> None:
         self.target = target
         self.budget = budget
         self.folder = folder
         self.tell = tell
+        self.stop = stop
         self.bench = Bench(target, oracles)
         self.result = Result(target.name, target.provider, budget.seed)
         self.groups: dict[str, Finding] = {}
@@ -159,11 +169,8 @@ class _Campaign:
         preflight(self.target)
         with self.bench:
             self.in_all = goals(self.bench)
-            try:
-                for batch in engine(self.bench, self.budget):
-                    self._take(batch)
-            except KeyboardInterrupt:
-                self.result.interrupted = True
+            for batch in engine(self.bench, self.budget):
+                self._take(batch)
             self._finish_search()
             self._report()
         return self.result
@@ -204,22 +211,19 @@ class _Campaign:
     def _report(self) -> None:
         """Explain what waits, fold what follows from something else, shrink the rest, and write files.
 
-        However often the user says stop, nothing that was found is lost: it is then reported as it is.
+        Once the user has said stop, what was found is reported as it is.
         """
         self._explain_rest()
         findings = _fold(list(self.groups.values()))
         deadline = perf_counter() + max(SHRINKING, self.result.seconds)
         for number, finding in enumerate(findings):
             share = (deadline - perf_counter()) / (len(findings) - number)
-            small = self._shrink(finding, min(3 * share, SECONDS))
-            try:
-                reported = self._reported(small)
-            except KeyboardInterrupt:
-                self.result.interrupted = True
-                reported = self._reported(small)
-            self.result.findings.append(reported)
+            self._progress("shrinking")
+            small = shrink(self.bench, finding, min(3 * share, SECONDS), self.stop)
+            self.result.findings.append(self._reported(small))
         self.result.findings.sort(key=_rank)
         seen = {reported.finding.signature for reported in self.result.findings}
+        self.result.interrupted = self.stop()
         if not self.result.interrupted:
             missed = [known for known in self.target.known if known.signature not in seen]
             self.result.gone = tuple(known for known in missed if not self._still_fails(known))
@@ -227,23 +231,11 @@ class _Campaign:
     def _explain_rest(self) -> None:
         while self.waiting:
             sighting = self.waiting.pop(0)
-            try:
-                if self.result.interrupted:
-                    self._group(Finding(self.target.name, sighting.case, sighting.deviation, (), sighting.how))
-                else:
-                    self._explain(sighting)
-                    self._progress("looking for causes")
-            except KeyboardInterrupt:
-                self.result.interrupted = True
-                self.waiting.insert(0, sighting)
-
-    def _shrink(self, finding: Finding, seconds: float) -> Finding:
-        try:
-            self._progress("shrinking")
-            return finding if self.result.interrupted else shrink(self.bench, finding, seconds)
-        except KeyboardInterrupt:
-            self.result.interrupted = True
-            return finding
+            if self.stop():
+                self._group(Finding(self.target.name, sighting.case, sighting.deviation, (), sighting.how))
+            else:
+                self._explain(sighting)
+                self._progress("looking for causes")
 
     def _reported(self, finding: Finding) -> Reported:
         known = next((known for known in self.target.known if known.signature == finding.signature), None)

@@ -13,12 +13,10 @@ import re
 import secrets
 import sys
 import traceback
-from _thread import interrupt_main
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import click
@@ -140,7 +138,7 @@ def run(
         database=seed is None,
     )
     console = Console(sys.stderr if as_json else sys.stdout)
-    with _stdout_is_ours(as_json), _ctrl_c_is_heard():
+    with _stdout_is_ours(as_json):
         found = config.resolve(target or "demo", provider=provider, takes=takes, gives=gives)
         place = folder if folder is not None else DEFAULT_FOLDER / re.sub(r"[^\w.-]+", "-", found.name)
         result = campaign.run(found, budget, oracles=oracles or ALL_ORACLES, folder=place, tell=console)
@@ -169,24 +167,6 @@ def _stdout_is_ours(as_json: bool) -> Iterator[None]:
         if sys.__stdout__ is not None:
             stack.callback(sys.__stdout__.flush)
         yield
-
-
-@contextmanager
-def _ctrl_c_is_heard() -> Iterator[None]:
-    """Python drops a Ctrl-C that comes while the garbage collector calls back, as it does often while drawing."""
-    before = sys.unraisablehook
-
-    def hook(unraisable: sys.UnraisableHookArgs) -> None:
-        if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            Timer(0.05, interrupt_main).start()  # once the callback is over
-        else:
-            before(unraisable)
-
-    sys.unraisablehook = hook
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before
 
 
 @main.command("replay")

@@ -39,18 +39,21 @@ SECONDS = 10.0
 """How long the shrinking of one finding may take."""
 
 
-def shrink(bench: Bench, finding: Finding, seconds: float = SECONDS) -> Finding:
+def shrink(
+    bench: Bench, finding: Finding, seconds: float = SECONDS, stopped: Callable[[], bool] = lambda: False
+) -> Finding:
     """The smallest case found for a finding; the finding itself if it is flaky or cannot be made smaller."""
     if finding.flaky or finding.case.probe.startswith("growth"):
         return finding
-    return _Shrinker(bench, finding, seconds).run()
+    return _Shrinker(bench, finding, seconds, stopped).run()
 
 
 class _Shrinker:
-    def __init__(self, bench: Bench, finding: Finding, seconds: float) -> None:
+    def __init__(self, bench: Bench, finding: Finding, seconds: float, stopped: Callable[[], bool]) -> None:
         self.bench = bench
         self.best = finding
         self.deadline = perf_counter() + seconds
+        self.stopped = stopped
         self.tried: set[str] = set()
         self.broken = _broken(finding.case)
 
@@ -60,11 +63,14 @@ class _Shrinker:
 
     def run(self) -> Finding:
         before = None
-        while before != self.case and perf_counter() < self.deadline:
+        while before != self.case and not self._spent():
             before = self.case
             for step in _STEPS:
                 self._pass(step)
         return self.best
+
+    def _spent(self) -> bool:
+        return perf_counter() > self.deadline or self.stopped()
 
     def _pass(self, step: Callable[[Case], Iterator[Case | None]]) -> None:
         """Take candidates of a step until none is accepted.
@@ -77,7 +83,7 @@ class _Shrinker:
             progress = resume > 0
             start, resume = resume, 0
             for number, candidate in enumerate(step(self.case)):
-                if perf_counter() > self.deadline:
+                if self._spent():
                     return
                 if number >= start and candidate is not None and self._accept(candidate):
                     resume, progress = number, True

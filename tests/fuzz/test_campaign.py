@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date, timedelta
@@ -202,19 +203,21 @@ def test_any_engine_will_do_and_equal_failures_are_one_finding() -> None:
     assert reported.finding.case.size < PLAIN.size
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("stage", ["searching", "shrinking"])
-def test_an_interrupted_search_keeps_what_it_has(stage: str) -> None:
+def test_a_search_that_was_asked_to_stop_keeps_what_it_has(stage: str, number: signal.Signals) -> None:
     made = wrong()
     seen = sightings_of(made, PLAIN)
 
     def engine(bench: Bench, budget: Budget) -> Iterator[Batch]:
         yield Batch(1, seen)
         if stage == "searching":
-            raise KeyboardInterrupt
+            signal.raise_signal(number)
+            assert budget.stopped()
 
     def tell(happening: Any) -> None:
         if isinstance(happening, Progress) and happening.stage == stage == "shrinking":
-            raise KeyboardInterrupt
+            signal.raise_signal(number)
 
     result = run(made, SMALL, engine=engine, tell=tell)
     assert result.interrupted

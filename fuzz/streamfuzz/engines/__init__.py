@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from streamfuzz_strategies.reply import Json
@@ -24,6 +24,7 @@ class Budget:
             working directory.  Off, a seed alone decides what is drawn.
         tools: the user's tool definitions by name, each the JSON Schema of its arguments.
         alphabet: what model text is made of.
+        stopped: asked after every few cases; once it says yes, the search ends.
     """
 
     seconds: float | None = 20.0
@@ -32,6 +33,7 @@ class Budget:
     database: bool = False
     tools: Mapping[str, Json] | None = None
     alphabet: str | None = None
+    stopped: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True)

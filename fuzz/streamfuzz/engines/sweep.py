@@ -194,15 +194,11 @@ class _Sweep:
     def batches(self) -> Iterator[Batch]:
         number = self.budget.seed
         while True:
-            try:
-                for _ in self._round(number):
-                    if self.batch.cases >= 2000 or self.batch.sightings or self._spent():
-                        yield self._flush()
-                        if self._spent():
-                            return
-            except KeyboardInterrupt:
-                yield self._flush()  # what was done so far is not lost
-                raise
+            for _ in self._round(number):
+                if self.batch.cases >= 2000 or self.batch.sightings or self._spent():
+                    yield self._flush()
+                    if self._spent():
+                        return
             number += 1_000_003
 
     def _round(self, number: int) -> Iterator[None]:
@@ -241,6 +237,8 @@ class _Sweep:
 
     def _spent(self) -> bool:
         budget = self.budget
+        if budget.stopped():
+            return True
         if budget.cases is not None and self.cases >= budget.cases:
             return True
         return budget.seconds is not None and perf_counter() - self.started >= budget.seconds
