@@ -13,10 +13,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .campaign import Reported, Result, run
+    from .campaign import run
     from .case import Case, CaseFile
     from .engines import Budget
     from .explain import Finding
+    from .result import Reported, Result
     from .spec import Delta, Final, Incomplete, Known, Release, Snapshot, Target, UsageError, target
     from .testing import FuzzFailure, fuzz_test
 
@@ -42,10 +43,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "campaign": ("Reported", "Result", "run"),
+    "campaign": ("run",),
     "case": ("Case", "CaseFile"),
     "engines": ("Budget",),
     "explain": ("Finding",),
+    "result": ("Reported", "Result"),
     "spec": ("Delta", "Final", "Incomplete", "Known", "Release", "Snapshot", "Target", "UsageError", "target"),
     "testing": ("FuzzFailure", "fuzz_test"),
 }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from time import perf_counter
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from . import corpus
 from .bench import ALL_ORACLES, Bench
@@ -18,8 +17,11 @@ from .deviation import Run
 from .engines import Batch, Budget, Sighting
 from .engines.sweep import goals, plain_case, sweep
 from .explain import Finding, explain
+from .grouping import fold, merged, rank
+from .happenings import NewFinding, Progress, Subscriber
+from .result import Point, Reported, Result, Share, Status, extend
 from .shrink import SECONDS, shrink
-from .spec import Known, Target, UsageError, accepts_one_argument
+from .spec import Known, Target, UsageError, accepts_one_argument, source_of
 from .stopping import Stop, on_signals
 from .trace import Trace
 
@@ -28,79 +30,6 @@ SHRINKING = 20.0
 
 EXPLAINING = 0.5
 """The share of the time so far that the search for causes may take; sightings beyond it wait for the end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far the search is."""
-
-    cases: int
-    seconds: float
-    findings: int
-    goals: int
-    goals_in_all: int
-    stage: str = "searching"
-
-
-@dataclass(frozen=True, slots=True)
-class NewFinding:
-    """A finding that was not seen before, not yet shrunk."""
-
-    finding: Finding
-
-
-Happening: TypeAlias = Progress | NewFinding
-Subscriber: TypeAlias = Callable[[Happening], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """A finding as it is reported: shrunk, with its file and the known deviation that it is, or was until a date."""
-
-    finding: Finding
-    path: Path | None = None
-    known: Known | None = None
-    expired: Known | None = None
-
-    @property
-    def counts(self) -> bool:
-        """Whether it makes the run fail."""
-        return self.known is None and self.finding.deviation.verdict == "fail"
-
-
-@dataclass(slots=True)
-class Result:
-    """What a search found.
-
-    Attributes:
-        target: name of the target; ``provider``: whose streams; ``seed``: of the drawn streams.
-        cases: how many cases were judged, in ``seconds``, of which ``inside`` were spent in the target.
-        findings: what was found, failures first.
-        gone: known deviations that did not occur.
-        goals: how often each goal was reached; ``unreached``: the goals that never were.
-        interrupted: whether the user stopped the search.
-        more: how many cases failed beside those that the findings were made of.
-    """
-
-    target: str
-    provider: str
-    seed: int
-    cases: int = 0
-    seconds: float = 0.0
-    inside: float = 0.0
-    findings: list[Reported] = field(default_factory=list)
-    gone: tuple[Known, ...] = ()
-    goals: Counter[str] = field(default_factory=Counter)
-    unreached: tuple[str, ...] = ()
-    interrupted: bool = False
-    more: int = 0
-
-    @property
-    def exit_code(self) -> int:
-        """0 nothing found, 1 findings, 4 nothing was judged or a known deviation is gone."""
-        if any(reported.counts for reported in self.findings):
-            return 1
-        return 4 if self.gone or not self.cases or not self.goals else 0
 
 
 class Engine(Protocol):
@@ -157,7 +86,7 @@ class _Campaign:
         self.tell = tell
         self.stop = stop
         self.bench = Bench(target, oracles)
-        self.result = Result(target.name, target.provider, budget.seed)
+        self.result = Result(target.name, target.provider, budget.seed, source=source_of(target.call))
         self.groups: dict[str, Finding] = {}
         self.waiting: list[Sighting] = []
         self.explaining = 0.0
@@ -187,6 +116,7 @@ class _Campaign:
     def _finish_search(self) -> None:
         self.result.seconds = perf_counter() - self.started
         self.result.inside = self.bench.driver.seconds
+        self.result.engines = {"sweep": Share(self.result.cases, self.result.seconds)}
         self.result.unreached = tuple(name for name in self.in_all if not self.result.goals[name])
 
     def _explain(self, sighting: Sighting) -> None:
@@ -200,13 +130,16 @@ class _Campaign:
             self.groups[finding.signature] = finding
             self.tell(NewFinding(finding))
         else:
-            simpler = min(known, finding, key=lambda f: (f.flaky, len(f.causes), f.case.size))
-            self.groups[finding.signature] = replace(simpler, count=known.count + 1)
+            self.groups[finding.signature] = merged(known, finding)
 
     def _progress(self, stage: str) -> None:
         reached = sum(1 for name in self.in_all if self.result.goals[name])
         seconds = perf_counter() - self.started
-        self.tell(Progress(self.result.cases, seconds, len(self.groups), reached, len(self.in_all), stage))
+        findings = len(self.groups)
+        name = self.target.name
+        self.tell(Progress(name, self.result.cases, seconds, findings, reached, len(self.in_all), stage))
+        rules = sum(1 for name in self.result.goals if name.startswith("rule: "))
+        extend(self.result.curve, Point(seconds, self.result.cases, reached, rules, findings))
 
     def _report(self) -> None:
         """Explain what waits, fold what follows from something else, shrink the rest, and write files.
@@ -214,14 +147,15 @@ class _Campaign:
         Once the user has said stop, what was found is reported as it is.
         """
         self._explain_rest()
-        findings = _fold(list(self.groups.values()))
+        findings = fold(list(self.groups.values()))
         deadline = perf_counter() + max(SHRINKING, self.result.seconds)
         for number, finding in enumerate(findings):
             share = (deadline - perf_counter()) / (len(findings) - number)
             self._progress("shrinking")
             small = shrink(self.bench, finding, min(3 * share, SECONDS), self.stop)
             self.result.findings.append(self._reported(small))
-        self.result.findings.sort(key=_rank)
+        self.result.findings.sort(key=rank)
+        self.result.engines["sweep"].findings = len(self.result.findings)
         seen = {reported.finding.signature for reported in self.result.findings}
         self.result.interrupted = self.stop()
         if not self.result.interrupted:
@@ -240,8 +174,8 @@ class _Campaign:
     def _reported(self, finding: Finding) -> Reported:
         known = next((known for known in self.target.known if known.signature == finding.signature), None)
         path = corpus.save(self.folder, corpus.as_file(finding)) if self.folder is not None else None
-        live = known is not None and known.expires >= date.today()
-        return Reported(finding, path, known if live else None, None if live else known)
+        status: Status = "new" if known is None else "known" if known.expires >= date.today() else "expired"
+        return Reported(finding, str(path) if path is not None else None, status, known)
 
     def _still_fails(self, known: Known) -> bool:
         """Whether a kept case of a known deviation still shows it, so that the search only did not come across it."""
@@ -255,71 +189,6 @@ class _Campaign:
                     if any(finding.signature == known.signature for finding in found):
                         return True
         return False
-
-
-BELIEVED_FIRST = (
-    "fragmentation",
-    "isolated",
-    "faithful",
-    "surfaced_error",
-    "bounded",
-    "no_early_action",
-    "incremental",
-    "prefix",
-)
-"""Oracles whose findings a person believes at first sight, so they are told first; the others follow by name."""
-
-
-def _rank(reported: Reported) -> tuple[bool, bool, int, bool, str, int]:
-    deviation = reported.finding.deviation
-    believed = BELIEVED_FIRST.index(deviation.oracle) if deviation.oracle in BELIEVED_FIRST else len(BELIEVED_FIRST)
-    lawful = deviation.rule is None
-    return (
-        not reported.counts,
-        reported.finding.flaky,
-        believed,
-        not lawful,
-        deviation.oracle,
-        reported.finding.case.size,
-    )
-
-
-def _fold(findings: list[Finding]) -> list[Finding]:
-    """Leave out what only follows from another finding; it is counted with the finding that it follows from.
-
-    If a target fails on lawful streams because of something, then its failures on odd and damaged streams
-    because of the same thing are no news, nor are those that take that and more.  A failure under a rule is no
-    news if the target fails so whatever else the stream has.  Text shown on the way that is wrong as the final
-    text is wrong is no news either.
-    """
-    kept = {finding.signature: finding for finding in findings}
-    for finding in findings:
-        origin = next((other for other in findings if other.signature in kept and _follows(finding, other)), None)
-        if origin is not None:
-            base = kept[origin.signature]
-            kept[origin.signature] = replace(base, count=base.count + finding.count)
-            del kept[finding.signature]
-    return list(kept.values())
-
-
-def _follows(finding: Finding, other: Finding) -> bool:
-    if finding is other or finding.case.probe or other.case.probe:
-        return False
-    mine, theirs = finding.deviation, other.deviation
-    if theirs.rule is None and other.causes and set(other.causes) <= set(finding.causes):
-        if mine.rule is not None:
-            return True
-        if mine.oracle == theirs.oracle and set(other.causes) < set(finding.causes):
-            return True
-        if mine.oracle == "typed_error" and mine.error == theirs.error:
-            return True
-    if theirs.rule is not None and mine.same_as(theirs) and set(other.causes) < set(finding.causes):
-        return mine.kind != "undeclared"
-    return (
-        mine.oracle == "prefix"
-        and theirs.oracle in ("faithful", "fragmentation")
-        and (mine.kind, mine.rule, finding.causes) == (theirs.kind, theirs.rule, other.causes)
-    )
 
 
 def preflight(target: Target) -> None:

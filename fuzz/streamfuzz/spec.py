@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from streamfuzz_strategies import providers
@@ -195,3 +197,21 @@ def accepts_one_argument(call: Callable[..., Any], shape: Shape) -> bool:
 def is_mapping(value: Any) -> bool:
     """Whether a result can be read as a view."""
     return isinstance(value, Mapping)
+
+
+def source_of(call: Any) -> str | None:
+    """Where code is defined, as ``path:line`` below the working directory or absolute; ``None``: not in Python."""
+    while isinstance(call, partial):
+        call = call.func
+    found = inspect.unwrap(call) if callable(call) else call
+    if not (inspect.isroutine(found) or inspect.isclass(found)):
+        found = type(found)
+    try:
+        path, line = inspect.getsourcefile(found), inspect.getsourcelines(found)[1]
+    except (OSError, TypeError):
+        return None
+    if path is None:
+        return None
+    absolute, here = Path(path).resolve(), Path.cwd()
+    shown = absolute.relative_to(here) if absolute.is_relative_to(here) else absolute
+    return f"{shown.as_posix()}:{max(line, 1)}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import campaign, ruler
 from .engines import Budget
+from .result import Reported
 from .spec import Target, UsageError, target
 
 
@@ -64,7 +65,7 @@ def fuzz_test(
     return test
 
 
-def _explained(reported: campaign.Reported) -> str:
+def _explained(reported: Reported) -> str:
     finding = reported.finding
     lines = [finding.sentence, f"[{finding.signature}]", "", *ruler.draw(finding.case)]
     if reported.path is not None:

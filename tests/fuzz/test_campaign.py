@@ -13,13 +13,16 @@ import pytest
 
 from streamfuzz import campaign
 from streamfuzz.bench import Bench
-from streamfuzz.campaign import NewFinding, Progress, Result, _fold, preflight, run
+from streamfuzz.campaign import preflight, run
 from streamfuzz.case import Case
 from streamfuzz.corpus import open_case
 from streamfuzz.demo import StreamError, demo, repaired
 from streamfuzz.deviation import Deviation
 from streamfuzz.engines import Batch, Budget, Sighting
 from streamfuzz.explain import Finding, explain
+from streamfuzz.grouping import fold
+from streamfuzz.happenings import NewFinding, Progress
+from streamfuzz.result import Reported, Result
 from streamfuzz.spec import Known, Target, UsageError, target
 
 SMALL = Budget(seconds=None, cases=1200, seed=1)
@@ -77,11 +80,11 @@ def test_findings_that_count_come_first(of_demo: Outcome) -> None:
 
 def test_every_finding_shows_again_from_its_file(of_demo: Outcome) -> None:
     result, _, folder = of_demo
-    assert {reported.path for reported in result.findings} == set(folder.iterdir())
+    assert {reported.path for reported in result.findings} == set(map(str, folder.iterdir()))
     with Bench(demo()) as bench:
         for reported in result.findings:
             assert reported.path is not None
-            file = open_case(reported.path)
+            file = open_case(Path(reported.path))
             assert file.case == reported.finding.case
             assert file.why == reported.finding.sentence
             assert file.found is not None
@@ -117,7 +120,7 @@ def test_a_known_deviation_is_excused_until_it_expires() -> None:
     assert result.exit_code == 0
     assert result.gone == ()
     late = run(wrong((Known(SIGNATURE, "being mended", YESTERDAY),)), SMALL)
-    assert [r.known for r in late.findings] == [None]
+    assert [r.status for r in late.findings] == ["expired"]
     assert late.exit_code == 1
 
 
@@ -165,11 +168,11 @@ def finding(verdict: Any = "fail", **more: Any) -> Finding:
         ({"cases": 5}, 0),
         ({}, 4),
         ({"cases": 5, "goals": Counter()}, 4),
-        ({"cases": 5, "findings": [campaign.Reported(finding())]}, 1),
-        ({"cases": 5, "findings": [campaign.Reported(finding("warn"))]}, 0),
-        ({"cases": 5, "findings": [campaign.Reported(finding(), known=Known("s", "", TOMORROW))]}, 0),
+        ({"cases": 5, "findings": [Reported(finding())]}, 1),
+        ({"cases": 5, "findings": [Reported(finding("warn"))]}, 0),
+        ({"cases": 5, "findings": [Reported(finding(), status="known")]}, 0),
         ({"cases": 5, "gone": (Known("s", "", TOMORROW),)}, 4),
-        ({"gone": (Known("s", "", TOMORROW),), "findings": [campaign.Reported(finding())]}, 1),
+        ({"gone": (Known("s", "", TOMORROW),), "findings": [Reported(finding())]}, 1),
     ],
 )
 def test_the_exit_code_tells_how_it_went(changes: dict[str, Any], code: int) -> None:
@@ -263,7 +266,7 @@ def test_a_failure_under_a_rule_that_needs_nothing_more_takes_in_those_that_need
     with Bench(target(trusts_anything, errors=(StreamError,))) as bench:
         less = explain(bench, bare.case, bare.deviation)
     assert (less.causes, more.causes) == ((), ("a comment",))
-    (folded,) = _fold([more, less])
+    (folded,) = fold([more, less])
     assert (folded.causes, folded.count) == ((), 2)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
@@ -14,6 +15,7 @@ from streamfuzz import campaign
 from streamfuzz.corpus import open_case
 from streamfuzz.demo import StreamError, demo, repaired
 from streamfuzz.engines import Budget
+from streamfuzz.result import Result
 from streamfuzz.spec import Known, Target, UsageError
 from streamfuzz.testing import FuzzFailure, fuzz_test
 
@@ -72,7 +74,7 @@ def test_the_same_streams_are_drawn_each_time(monkeypatch: pytest.MonkeyPatch) -
 
     def remember(made: Target, budget: Budget, **more: Any) -> campaign.Result:
         budgets.append(budget)
-        return campaign.Result(made.name, made.provider, budget.seed, cases=1, goals=campaign.Counter(["x"]))
+        return Result(made.name, made.provider, budget.seed, cases=1, goals=Counter(["x"]))
 
     monkeypatch.setattr(campaign, "run", remember)
     fuzz_test(demo())()
@@ -95,7 +97,7 @@ def test_too_little_time_is_no_success() -> None:
 
 
 def test_ctrl_c_stops_the_runner_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped = campaign.Result("t", "sse", 0, cases=1, goals=campaign.Counter(["x"]), interrupted=True)
+    stopped = Result("t", "sse", 0, cases=1, goals=Counter(["x"]), interrupted=True)
     monkeypatch.setattr(campaign, "run", lambda *args, **more: stopped)
     with pytest.raises(KeyboardInterrupt):
         fuzz_test(demo())()

@@ -24,6 +24,9 @@ class Budget:
             working directory.  Off, a seed alone decides what is drawn.
         tools: the user's tool definitions by name, each the JSON Schema of its arguments.
         alphabet: what model text is made of.
+        family: draw model text from this family of hostile text only (a name of ``text.FAMILIES``).
+        cost: seconds that one run of a stream is taken to need; it decides how densely streams are cut.  Not given,
+            it is measured, and then a seed alone does not decide which cases are tried.
         stopped: asked after every few cases; once it says yes, the search ends.
     """
 
@@ -33,6 +36,8 @@ class Budget:
     database: bool = False
     tools: Mapping[str, Json] | None = None
     alphabet: str | None = None
+    family: str | None = None
+    cost: float | None = None
     stopped: Callable[[], bool] = lambda: False
 
 

@@ -181,6 +181,8 @@ class _Sweep:
             raise UsageError(str(error)) from None
         # Left alone, Hypothesis draws much of the same; so each family of hostile text gets its turn.
         turns = (None, *FAMILIES.values()) if asked.alphabet is None else (asked.alphabet,)
+        if budget.family is not None:
+            turns = (FAMILIES[budget.family],)
         self.strategies = [_drawn(self.provider, replace(asked, alphabet=alphabet)) for alphabet in turns]
         self.cases = 0
         self.batch = Batch()
@@ -308,7 +310,9 @@ class _Sweep:
             yield from self._probes(drawn, data)
 
     def _stride(self, data: bytes) -> int:
-        seconds = min(self.bench.driver.run(self._chunks(data, cuts.WHOLE)).seconds for _ in range(2))
+        seconds = self.budget.cost
+        if seconds is None:
+            seconds = min(self.bench.driver.run(self._chunks(data, cuts.WHOLE)).seconds for _ in range(2))
         return max(1, int(seconds * 3 * len(data) / PER_STREAM))
 
     def _chunks(self, data: bytes, offsets: cuts.Cuts) -> Sequence[Any]:

@@ -16,8 +16,9 @@ from rich.live import Live
 from rich.text import Text
 
 from .. import ruler
-from ..campaign import Happening, NewFinding, Progress, Reported, Result
+from ..happenings import Happening, NewFinding, Progress
 from ..legible import crop, printable
+from ..result import Reported, Result
 from .json_report import Verdict, verdict
 from .marks import marks
 
@@ -88,6 +89,8 @@ class Console:
         if isinstance(happening, NewFinding):
             self.newest = happening.finding.sentence
             return
+        if not isinstance(happening, Progress):
+            return
         now = monotonic() - self.begun
         if now < self.next:
             return
@@ -143,9 +146,9 @@ class Console:
         self._wrapped(((f"{number}. ", ""), (word, style), (f"  {sentence}", "bold")), indent)
         times = "once" if finding.count == 1 else f"{finding.count:,} times"
         self._wrapped(((f"{indent}{self._safe(finding.signature)}, met {times}", "dim"),), indent)
-        known = reported.known or reported.expired
+        known = reported.known
         if known is not None:
-            until = "known until" if reported.known is not None else "no longer excused: was known until"
+            until = "known until" if reported.status == "known" else "no longer excused: was known until"
             self._wrapped(((indent + self._safe(f"{until} {known.expires}: {known.reason}"), "cyan"),), indent)
         for line in self._values(finding.deviation.expected, finding.deviation.got):
             self._print(f"{indent}  {line}")

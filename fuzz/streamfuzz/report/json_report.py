@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias
 
 from streamfuzz_strategies.reply import Json
 
-from ..campaign import Reported, Result
 from ..explain import Finding
 from ..replay import Replayed
+from ..result import Reported, Result
 from ..spec import Known
 
 Verdict: TypeAlias = Literal["fail", "warn", "known", "flaky"]
@@ -103,7 +103,7 @@ REPLAY_SCHEMA: Mapping[str, Json] = {
 
 def verdict(reported: Reported) -> Verdict:
     """What a finding is worth; a known deviation is known before it is anything else."""
-    if reported.known is not None:
+    if reported.status == "known":
         return "known"
     return "flaky" if reported.finding.flaky else reported.finding.deviation.verdict
 
@@ -150,7 +150,7 @@ def _finding(reported: Reported) -> dict[str, Json]:
         "verdict": verdict(reported),
         "sentence": finding.sentence,
         "count": finding.count,
-        "case": str(reported.path) if reported.path is not None else None,
+        "case": reported.path,
         "causes": list(finding.causes),
     }
 

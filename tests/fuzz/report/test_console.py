@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from streamfuzz.campaign import NewFinding, Progress, Reported, Result
 from streamfuzz.case import Case
 from streamfuzz.deviation import Deviation
 from streamfuzz.explain import Finding
+from streamfuzz.happenings import NewFinding, Progress
 from streamfuzz.report import console as module
 from streamfuzz.report.console import Console, headline, progress_line
+from streamfuzz.result import Reported, Result
 from streamfuzz.spec import Known
 
 CASE = Case("openai-chat", (b": hi\ndata: \xe4", b"\xbd\xa0\n\n"))
@@ -63,7 +64,7 @@ def printed(found, stream=None, **options):
 
 
 def test_a_finding_is_told_with_its_bytes_its_file_and_how_to_replay_it():
-    assert printed(result(Reported(finding(count=1200), Path("c/1.json")))).splitlines() == [
+    assert printed(result(Reported(finding(count=1200), "c/1.json"))).splitlines() == [
         "t: 1 failure",
         "",
         "1. FAIL  t loses the text 'a' because of a comment.",
@@ -93,7 +94,7 @@ def test_a_finding_without_a_file_has_no_replay_line():
 
 
 def test_every_verdict_has_its_word():
-    known = Reported(finding(), None, KNOWN)
+    known = Reported(finding(), None, "known", KNOWN)
     text = printed(result(Reported(finding()), Reported(finding("warn")), Reported(finding(flaky=True)), known))
     assert re.findall(r"^\d\. (\w+)", text, re.MULTILINE) == ["FAIL", "warn", "flaky", "known"]
     assert "known until 2030-01-02: waits for upstream" in text
@@ -102,7 +103,8 @@ def test_every_verdict_has_its_word():
 def test_the_headline_counts_by_verdict():
     two = (Reported(finding()), Reported(finding()))
     assert headline(result(*two, Reported(finding("warn")))) == "t: 2 failures, 1 warning"
-    assert headline(result(Reported(finding(), None, KNOWN), Reported(finding(flaky=True)))) == "t: 1 known, 1 flaky"
+    known = Reported(finding(), None, "known", KNOWN)
+    assert headline(result(known, Reported(finding(flaky=True)))) == "t: 1 known, 1 flaky"
 
 
 def test_nothing_found_is_one_line_with_what_was_covered():
@@ -165,13 +167,13 @@ def test_long_words_wrap_under_each_other():
 
 def test_a_replay_line_is_never_broken():
     path = Path("/very/long" * 20, "1.json")
-    assert f"   replay  streamfuzz replay t {path}\n" in printed(result(Reported(finding(), path)))
+    assert f"   replay  streamfuzz replay t {path}\n" in printed(result(Reported(finding(), str(path))))
 
 
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])
 def test_what_a_target_says_cannot_paint_the_terminal(stream):
     causes, known = (HOSTILE,), Known(HOSTILE, HOSTILE, date(2030, 1, 2))
-    found = Reported(finding(target=HOSTILE, causes=causes, expected=HOSTILE * 9, got="b"), Path(HOSTILE), known)
+    found = Reported(finding(target=HOSTILE, causes=causes, expected=HOSTILE * 9, got="b"), HOSTILE, "known", known)
     more = result(found, gone=(known,), unreached=(HOSTILE,))
     more.target = HOSTILE
     text = printed(more, stream(), colour=False)
@@ -204,18 +206,17 @@ def test_a_stream_that_cannot_encode_the_signs_gets_ascii():
     assert printed(result(Reported(finding(expected="é" * 80, got="é"))), Latin()).isascii()
 
 
-PROGRESS = Progress(12345, 4.0, 1, 3, 10)
+PROGRESS = Progress("t", 12345, 4.0, 1, 3, 10)
 
 
 def test_progress_is_one_line():
     assert progress_line(PROGRESS) == "searching  4 s  12,345 cases  3,086/s  1 finding  goals 3 of 10"
-    assert progress_line(Progress(0, 0.0, 0, 0, 10)) == "searching  0 s  0 cases  0 findings  goals 0 of 10"
+    assert progress_line(Progress("t", 0, 0.0, 0, 0, 10)) == "searching  0 s  0 cases  0 findings  goals 0 of 10"
 
 
 def test_progress_has_a_rate_only_while_cases_are_judged():
-    assert (
-        progress_line(Progress(9, 9.0, 2, 3, 10, "shrinking")) == "shrinking  9 s  9 cases  2 findings  goals 3 of 10"
-    )
+    line = progress_line(Progress("t", 9, 9.0, 2, 3, 10, "shrinking"))
+    assert line == "shrinking  9 s  9 cases  2 findings  goals 3 of 10"
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from streamfuzz.campaign import Reported, Result
 from streamfuzz.case import Case, CaseFile
 from streamfuzz.deviation import Deviation
 from streamfuzz.explain import Finding
 from streamfuzz.replay import Replayed
 from streamfuzz.report.json_report import REPLAY_SCHEMA, SCHEMA, replay_json, result_json, verdict
+from streamfuzz.result import Reported, Result
 from streamfuzz.spec import Known
 from streamfuzz_strategies.judge import NOT_JSON
 
@@ -60,7 +60,7 @@ def test_the_schemas_refuse_what_lacks_a_member(schema, row):
 
 
 def test_a_finding_is_told_in_full():
-    read = valid(result_json(result(Reported(finding(rule=NOT_JSON), Path("c/1.json")))), SCHEMA)
+    read = valid(result_json(result(Reported(finding(rule=NOT_JSON), "c/1.json"))), SCHEMA)
     assert read["findings"] == [
         {
             "rule": "stream.payload.not-json",
@@ -105,8 +105,8 @@ def test_the_search_is_told():
         (Reported(finding("warn")), "warn"),
         (Reported(finding(flaky=True)), "flaky"),
         (Reported(finding("warn", flaky=True)), "flaky"),
-        (Reported(finding(), None, KNOWN), "known"),
-        (Reported(finding(flaky=True), None, KNOWN), "known"),
+        (Reported(finding(), None, "known", KNOWN), "known"),
+        (Reported(finding(flaky=True), None, "known", KNOWN), "known"),
     ],
 )
 def test_the_verdict_is_one_word(reported, word):
@@ -115,7 +115,7 @@ def test_the_verdict_is_one_word(reported, word):
 
 
 def test_half_a_surrogate_pair_can_be_written():
-    read = valid(result_json(result(Reported(finding(what="\ud83d"), Path("\udc80.json")))), SCHEMA)
+    read = valid(result_json(result(Reported(finding(what="\ud83d"), "\udc80.json"))), SCHEMA)
     assert "loses \\ud83d" in read["findings"][0]["sentence"]
     assert read["findings"][0]["case"] == "\\udc80.json"
 
