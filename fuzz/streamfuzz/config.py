@@ -17,10 +17,11 @@ or the nearest one above it::
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,6 +47,7 @@ class _Known(msgspec.Struct, forbid_unknown_fields=True):
 class _Target(msgspec.Struct, forbid_unknown_fields=True):
     call: str
     provider: str | None = None
+    providers: list[str] = []
     takes: str | None = None
     gives: str | None = None
     shape: str | None = None
@@ -56,8 +58,25 @@ class _Target(msgspec.Struct, forbid_unknown_fields=True):
     timeout: float = 2.0
 
 
+class Nightly(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What ``[tool.streamfuzz.nightly]`` says; :mod:`.nightly.settings` makes it into values."""
+
+    targets: list[str] = []
+    corpus: str = "streamfuzz-corpus"
+    kept: list[str] = []
+    time: str = "30m"
+    change: str = "2m"
+    workers: int | None = None
+    memory: str = "2GB"
+    patience: str = "30s"
+    examples: str | None = None
+    scheduler: str | None = None
+    seed: int | None = None
+
+
 class _Config(msgspec.Struct, forbid_unknown_fields=True):
     targets: dict[str, Any] = {}
+    nightly: Any = {}
 
 
 def find(start: Path) -> Path | None:
@@ -78,7 +97,20 @@ def load(path: Path) -> Mapping[str, _Target]:
         UsageError: it is not TOML, or has a name or a value that streamfuzz does not know.
     """
     config = _convert(_table(path) or {}, _Config, str(path))
+    nightly(path)  # a mistake anywhere in the file is told at once
     return {name: _convert(table, _Target, f"{path}: target {name!r}") for name, table in config.targets.items()}
+
+
+def nightly(path: Path | None) -> Nightly:
+    """What a configuration file says of the nightly job.
+
+    Raises:
+        UsageError: as for :func:`load`.
+    """
+    if path is None:
+        return Nightly()
+    config = _convert(_table(path) or {}, _Config, str(path))
+    return _convert(config.nightly, Nightly, f"{path}: nightly")
 
 
 def _convert(table: Any, kind: type[T], where: str) -> T:
@@ -121,10 +153,7 @@ def resolve(spec: str, *, start: Path | None = None, **asked: Any) -> Target:
     given = {name: value for name, value in asked.items() if value is not None}
     names = configured(start or Path.cwd())
     if spec in names:
-        try:
-            return _configured(spec, names[spec], given)
-        except UsageError as error:
-            raise UsageError(f"configured target {spec!r}: {error}") from None
+        return _of_table(spec, names[spec], given)
     if ":" not in spec:
         if spec not in targets.NAMES:
             known = ", ".join((*names, *targets.NAMES))
@@ -148,6 +177,9 @@ def for_case(spec: str, case: Case, path: Path, *, start: Path | None = None, **
     Raises:
         UsageError: as :func:`resolve`, or the target reads something else.
     """
+    several = configured(start or Path.cwd()).get(spec)
+    if several is not None and case.provider in several.providers:
+        asked = {**asked, "provider": asked.get("provider") or case.provider}
     found = resolve(spec, start=start, **asked)
     if (found.provider, found.takes) == (case.provider, case.takes):
         return found
@@ -159,6 +191,56 @@ def for_case(spec: str, case: Case, path: Path, *, start: Path | None = None, **
         f"target {found.name} reads {found.takes} of {found.provider}, "
         f"but {path} is {case.takes} of {case.provider}: use a target for those"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to make a target in another process: plain data, so that it can be sent there and written down.
+
+    Attributes:
+        spec: what the user wrote.
+        table: the entry of the configuration with that name, as JSON; empty if there is none.
+    """
+
+    spec: str
+    table: str = ""
+
+    def target(self, provider: str | None = None) -> Target:
+        """Make the target, for streams of this provider.
+
+        Raises:
+            UsageError: as :func:`resolve`.
+        """
+        given = {"provider": provider} if provider is not None else {}
+        if not self.table:
+            return resolve(self.spec, start=Path(os.sep), **given)
+        return _of_table(self.spec, msgspec.json.decode(self.table, type=_Target), given)
+
+
+def recipe(spec: str, *, start: Path | None = None) -> tuple[Recipe, tuple[str, ...]]:
+    """How to make a target, and the providers whose streams it reads.
+
+    Raises:
+        UsageError: as :func:`resolve`.
+    """
+    table = configured(start or Path.cwd()).get(spec)
+    made = Recipe(spec, msgspec.json.encode(table).decode() if table is not None else "")
+    if table is not None and table.providers:
+        for provider in table.providers:
+            made.target(provider)
+        return made, tuple(table.providers)
+    return made, (made.target().provider,)
+
+
+def _of_table(name: str, table: _Target, given: Mapping[str, Any]) -> Target:
+    try:
+        if table.providers and table.provider is not None:
+            raise UsageError("say provider or providers, not both")
+        if table.providers and given.get("provider") not in table.providers:
+            raise UsageError(f"it reads several providers, choose one with --provider: {', '.join(table.providers)}")
+        return _configured(name, table, given)
+    except UsageError as error:
+        raise UsageError(f"configured target {name!r}: {error}") from None
 
 
 def _described(found: Any, spec: str, given: Mapping[str, Any]) -> Target:

@@ -22,14 +22,14 @@ class Replayed:
     """One case, run again.
 
     Attributes:
-        path: its file.
+        path: of its file, or its URL.
         file: its content.
         status: ``fail`` if the target breaks an invariant on it; ``flaky`` if it does so only sometimes.
         findings: what is broken, with causes.
         judge_differs: what the judge says today, where that is not what the file expects.
     """
 
-    path: Path
+    path: str
     file: CaseFile
     status: Status
     findings: tuple[Finding, ...] = ()
@@ -42,14 +42,15 @@ def replay(
     """Run case files against a target, one after the other."""
     with Bench(target, oracles) as bench:
         for path, file in files:
-            yield _replay(bench, path, file)
+            yield replay_one(bench, str(path), file)
 
 
-def _replay(bench: Bench, path: Path, file: CaseFile) -> Replayed:
+def replay_one(bench: Bench, name: str, file: CaseFile) -> Replayed:
+    """Run one case file against a target that is on the bench."""
     findings = []
     for deviation in bench.deviations(file.case):
         findings.append(explain(bench, file.case, deviation))
-    return Replayed(path, file, _status(bench.target, findings), tuple(findings), _differs(file))
+    return Replayed(name, file, _status(bench.target, findings), tuple(findings), _differs(file))
 
 
 def _status(target: Target, findings: list[Finding]) -> Status:

@@ -162,7 +162,7 @@ def _known(known: Known) -> dict[str, Json]:
 def _replayed(replayed: Replayed) -> dict[str, Json]:
     worst = min(replayed.findings, key=_severity, default=None)
     sentence, signature = (worst.sentence, worst.signature) if worst is not None else (None, None)
-    return _row(str(replayed.path), replayed.status, sentence, signature, replayed.judge_differs or None)
+    return _row(replayed.path, replayed.status, sentence, signature, replayed.judge_differs or None)
 
 
 def _severity(finding: Finding) -> tuple[bool, bool]:

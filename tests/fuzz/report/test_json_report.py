@@ -49,7 +49,7 @@ def test_the_schemas_refuse_what_lacks_a_member(schema, row):
     made = (
         result_json(result(Reported(finding())))
         if schema is SCHEMA
-        else replay_json([Replayed(Path("a"), CaseFile(CASE), "pass")])
+        else replay_json([Replayed("a", CaseFile(CASE), "pass")])
     )
     members = made if row is None else made["cases"][row]
     for name in list(members):
@@ -122,7 +122,7 @@ def test_half_a_surrogate_pair_can_be_written():
 
 def test_a_replayed_case_is_told_by_its_worst_finding():
     findings = (finding("warn"), finding(flaky=True), finding(causes=("a byte order mark",)))
-    read = valid(replay_json([Replayed(Path("a"), CaseFile(CASE), "fail", findings, "it differs")]), REPLAY_SCHEMA)
+    read = valid(replay_json([Replayed("a", CaseFile(CASE), "fail", findings, "it differs")]), REPLAY_SCHEMA)
     assert read["exit_code"] == 1
     assert read["cases"] == [
         {
@@ -136,7 +136,7 @@ def test_a_replayed_case_is_told_by_its_worst_finding():
 
 
 def test_a_passing_and_an_unreadable_case_are_told():
-    read = valid(replay_json([Replayed(Path("a"), CaseFile(CASE), "pass")], {Path("b"): "b is empty"}), REPLAY_SCHEMA)
+    read = valid(replay_json([Replayed("a", CaseFile(CASE), "pass")], {Path("b"): "b is empty"}), REPLAY_SCHEMA)
     assert read["exit_code"] == 2
     assert read["cases"] == [
         {"file": "a", "status": "pass", "sentence": None, "signature": None, "judge_differs": None},
