@@ -20,7 +20,7 @@ from .spec import TAKES, Form, UsageError
 FORMAT = 1
 """The version of the case file that this version writes and reads."""
 
-PROBES = ("", "isolated", "released", "resliced", "parity", "growth-long", "growth-many")
+PROBES = ("", "isolated", "released", "resliced", "parity", "growth-long", "growth-many", "leak")
 """What is asked of the target: a plain run, or one of the experiments in :mod:`.probes`."""
 
 

@@ -30,14 +30,19 @@ from streamfuzz_strategies.judge import GENERIC_RULES
 from . import campaign, config, corpus, ruler, targets
 from .bench import ALL_ORACLES, Bench
 from .case import CaseError, CaseFile
+from .corpus_commands import corpus_group
 from .detect import detectability, summary
 from .engines import Budget
+from .engines.examples import EXAMPLES
 from .explain import explain
+from .init_command import init
+from .nightly.command import nightly
 from .oracles import ORACLES
 from .probes import ORACLES as PROBES
 from .replay import Replayed, replay
 from .report.console import Console
 from .report.json_report import replay_json, result_json
+from .show_command import show
 from .shrink import shrink
 from .spec import GIVES, TAKES, UsageError
 
@@ -135,12 +140,12 @@ def run(
         seconds=seconds if seconds is not None else None if max_cases is not None else 20.0,
         cases=max_cases,
         seed=seed if seed is not None else secrets.randbelow(2**31),
-        database=seed is None,
+        database=EXAMPLES if seed is None else None,
     )
     console = Console(sys.stderr if as_json else sys.stdout)
     with _stdout_is_ours(as_json):
         found = config.resolve(target or "demo", provider=provider, takes=takes, gives=gives)
-        place = folder if folder is not None else DEFAULT_FOLDER / re.sub(r"[^\w.-]+", "-", found.name)
+        place = folder if folder is not None else DEFAULT_FOLDER / config.folder_name(found.name)
         result = campaign.run(found, budget, oracles=oracles or ALL_ORACLES, folder=place, tell=console)
     if as_json:
         console.close()
@@ -275,27 +280,10 @@ def shrink_command(
     return int(failed)
 
 
-@main.command()
-@click.argument("case", type=click.Path(path_type=Path))
-@click.option("--target", help="Also show what this target had given out after each chunk.")
-@click.option("--provider", help="Whose stream a file is that is no case file but a recorded stream.")
-def show(case: Path, target: str | None, provider: str | None) -> None:
-    """Draw a case file or a recorded stream: its bytes, its cuts, and what the judge says of it."""
-    if provider is not None:
-        _known_provider(provider)
-    file = corpus.open_any(case, provider)[0]
-    trace = None
-    if target is not None and not file.case.probe:
-        with Bench(config.for_case(target, file.case, case)) as bench:
-            trace = bench.run(file.case).trace
-    page = Console(sys.stdout)
-    for line in ruler.draw(file.case, width=page.terminal.width, trace=trace, ascii=page.ascii):
-        click.echo(line)
-    expect = corpus.expectation(file.case)
-    words = {"complete": "a complete message", "refuse": "no complete message", "either": "odd: may be read or refused"}
-    click.echo(f"\nThe judge: {words[expect.outcome]}{f' ({expect.rule})' if expect.rule else ''}")
-    if file.why:
-        click.echo(f"Kept because: {ruler.printable(file.why)}")
+main.add_command(show)
+main.add_command(nightly)
+main.add_command(corpus_group)
+main.add_command(init)
 
 
 @main.command()

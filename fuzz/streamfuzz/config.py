@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -56,6 +57,7 @@ class _Target(msgspec.Struct, forbid_unknown_fields=True):
     whole: str | None = None
     closes_source: bool = False
     timeout: float = 2.0
+    corpora: list[str] = []
 
 
 class Nightly(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -63,7 +65,6 @@ class Nightly(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     targets: list[str] = []
     corpus: str = "streamfuzz-corpus"
-    kept: list[str] = []
     time: str = "30m"
     change: str = "2m"
     workers: int | None = None
@@ -232,13 +233,36 @@ def recipe(spec: str, *, start: Path | None = None) -> tuple[Recipe, tuple[str, 
     return made, (made.target().provider,)
 
 
+def corpora(spec: str, start: Path) -> tuple[Path, ...]:
+    """The folders of kept cases that the configuration names for a target.
+
+    Raises:
+        UsageError: one of them does not exist.
+    """
+    path = find(start)
+    table = load(path).get(spec) if path is not None else None
+    if path is None or table is None:
+        return ()
+    found = tuple(path.parent / folder for folder in table.corpora)
+    for folder in found:
+        if not folder.is_dir():
+            raise UsageError(f"{path}: target {spec!r}: corpora: no such folder: {folder}")
+    return found
+
+
+def folder_name(spec: str) -> str:
+    """What the folder of a target is called in a corpus."""
+    return re.sub(r"[^\w.-]+", "-", spec)
+
+
 def _of_table(name: str, table: _Target, given: Mapping[str, Any]) -> Target:
     try:
         if table.providers and table.provider is not None:
             raise UsageError("say provider or providers, not both")
         if table.providers and given.get("provider") not in table.providers:
             raise UsageError(f"it reads several providers, choose one with --provider: {', '.join(table.providers)}")
-        return _configured(name, table, given)
+        made = _configured(name, table, given)
+        return replace(made, name=f"{name} ({made.provider})") if len(table.providers) > 1 else made
     except UsageError as error:
         raise UsageError(f"configured target {name!r}: {error}") from None
 

@@ -25,13 +25,15 @@ class Deviation:
     Attributes:
         oracle: which invariant.
         kind: what went wrong in one word: lost, repeated, reordered, altered, invented, delivered, refused,
-            trusted, swallowed, masked, undeclared, late, taken-back, early, twice, hung, leaked, mixed, slow, differs.
+            trusted, swallowed, masked, undeclared, late, taken-back, early, twice, hung, leaked, mixed, slow, differs,
+            crashed, memory.
         what: the thing it happened to, in words.
         expected: what it should have been, as far as there is such a thing.
         got: what it was.
         rule: the rule of the stream that is at stake, if any.
         verdict: ``warn`` where the specification only recommends, or leaves it to policy.
-        error: type of the error that was raised, where the deviation is that one was raised.
+        error: type of the error that was raised, where the deviation is that one was raised; how the process was
+            lost, where it was.
     """
 
     oracle: str
@@ -42,6 +44,11 @@ class Deviation:
     rule: Rule | None = None
     verdict: Verdict = "fail"
     error: str = ""
+
+    @property
+    def kills(self) -> bool:
+        """Whether a process that runs the case again must be expected to die, or to hang until it is killed."""
+        return self.kind == "crashed" or (self.kind == "hung" and bool(self.error))
 
     def same_as(self, other: Deviation) -> bool:
         """Whether it is the same thing that went wrong, whatever was lost, altered or raised in detail."""

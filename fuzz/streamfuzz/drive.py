@@ -15,12 +15,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from streamfuzz_strategies.judge import End
 
 from .spec import Final, Incomplete, Target
 from .trace import Ending, Failure, Trace, WrongForm, normal_event, normal_frame, normal_item, normal_view
+
+T = TypeVar("T")
 
 PROGRAMMING_MISTAKES = (
     ArithmeticError,
@@ -101,6 +103,24 @@ class AsyncSource:
         self.source.close()
 
 
+class Recorder(Protocol):
+    """Is told what is run before it is run, so that a process that dies leaves word of what it was at."""
+
+    def begin(
+        self, target: Target, chunks: Sequence[Any], end: End, probe: str = "", other: Sequence[Any] = ()
+    ) -> Trace | None:
+        """Take down what is about to be run; what must not be run is answered with the trace that it would leave."""
+        ...
+
+    def end(self) -> None:
+        """Take down that the run is over."""
+        ...
+
+
+recorder: Recorder | None = None
+"""Is told of the runs of every driver made from now on; a supervised process sets it before it does anything."""
+
+
 class Driver:
     """Runs one target, again and again.
 
@@ -113,6 +133,7 @@ class Driver:
         self.runs = 0
         self.seconds = 0.0
         self._started = 0.0
+        self._recorder = recorder
         self._open = ExitStack()
         self._runner: asyncio.Runner | None = None
         # Frames and events are read after the run, so that the time spent on that is not taken for the target's.
@@ -137,6 +158,25 @@ class Driver:
 
     def run(self, chunks: Sequence[Any], end: End = "eof", on_take: Callable[[int], None] | None = None) -> Trace:
         """Run the target once and return what it did.  Only KeyboardInterrupt passes through."""
+        if self._recorder is None:
+            return self._run(chunks, end, on_take)
+        return self.experiment(lambda: self._run(chunks, end, on_take), chunks, end)
+
+    def experiment(
+        self, do: Callable[[], T], chunks: Sequence[Any], end: End, probe: str = "", other: Sequence[Any] = ()
+    ) -> T | Trace:
+        """Do something that runs the target, and have it taken down as one; a trace says that it must not be done."""
+        if self._recorder is None:
+            return do()
+        refused = self._recorder.begin(self.target, chunks, end, probe, other)
+        if refused is not None:
+            return refused
+        try:
+            return do()
+        finally:
+            self._recorder.end()
+
+    def _run(self, chunks: Sequence[Any], end: End, on_take: Callable[[int], None] | None) -> Trace:
         source = Source(chunks, end, on_take)
         items: list[Any] = []
         after: list[int] = []
@@ -153,7 +193,9 @@ class Driver:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever the target raises is what we want to know
-            ending, failure = "error", describe(error, self.target)
+            failure = describe(error, self.target)
+            meant = not isinstance(error, MemoryError) or isinstance(error, self.target.errors)
+            ending = "error" if meant else "memory"
         finally:
             seconds = perf_counter() - start
             self._started = nested

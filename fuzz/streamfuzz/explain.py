@@ -439,6 +439,8 @@ _VERBS = {
     "early": "releases {what} too early{got}",
     "twice": "reports {what} {reason} times",
     "hung": "hangs: {what} is {reason}",
+    "crashed": "takes its process down: {reason}",
+    "memory": "needs more memory than there is: {reason}",
     "slow": "slows down on {what}: {reason}",
     "leaked": "does not let go: {what}{got}",
     "mixed": "mixes up two streams: {what}{becomes}",

@@ -52,7 +52,7 @@ def fold(findings: list[Finding]) -> list[Finding]:
     """
     kept = {finding.signature: finding for finding in findings}
     for finding in findings:
-        origin = next((other for other in findings if other.signature in kept and _follows(finding, other)), None)
+        origin = next((other for other in findings if other.signature in kept and follows(finding, other)), None)
         if origin is not None:
             base = kept[origin.signature]
             kept[origin.signature] = replace(base, count=base.count + finding.count)
@@ -60,7 +60,8 @@ def fold(findings: list[Finding]) -> list[Finding]:
     return list(kept.values())
 
 
-def _follows(finding: Finding, other: Finding) -> bool:
+def follows(finding: Finding, other: Finding) -> bool:
+    """Whether a finding is no news beside another one; :func:`fold` says why."""
     if finding is other or finding.case.probe or other.case.probe:
         return False
     mine, theirs = finding.deviation, other.deviation

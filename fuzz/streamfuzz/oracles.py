@@ -19,8 +19,8 @@ from streamfuzz_strategies.stream import Event, Frame, Raw
 
 from .compare import Difference, same_call, sequences, texts, views
 from .deviation import Deviation, Run, Verdict
-from .spec import Delta, Final, Form, Release, Snapshot
-from .trace import Trace
+from .spec import Delta, Final, Form, Release, Snapshot, Target
+from .trace import UNENDED, Trace
 
 Oracle: TypeAlias = Callable[[Run], Iterator[Deviation]]
 
@@ -28,7 +28,7 @@ Oracle: TypeAlias = Callable[[Run], Iterator[Deviation]]
 def faithful(run: Run) -> Iterator[Deviation]:
     """A complete stream gives exactly the reference: nothing lost, repeated, reordered, altered or invented."""
     trace, judgement = run.trace, run.judgement
-    if trace.ending == "hang" or (judgement.error is not None and run.target.gives != "frames"):
+    if trace.ending in UNENDED or (judgement.error is not None and run.target.gives != "frames"):
         return
     if run.target.gives == "frames":
         yield from _faithful_frames(run)
@@ -242,7 +242,7 @@ def once_terminal(run: Run) -> Iterator[Deviation]:
 def surfaced_error(run: Run) -> Iterator[Deviation]:
     """A provider error reaches the caller as an error with its cause."""
     cause, trace = run.judgement.error, run.trace
-    if cause is None or trace.ending == "hang" or run.target.gives in ("frames", "json"):
+    if cause is None or trace.ending in UNENDED or run.target.gives in ("frames", "json"):
         return
     if run.target.gives == "events" and any(cause in str(item) for item in trace.items):
         return
@@ -316,8 +316,10 @@ def _late_text(run: Run) -> Iterator[Deviation]:
 
 def fragmentation(run: Run) -> Iterator[Deviation]:
     """The same bytes, cut anywhere, give the same trace."""
-    if run.baseline is None or run.trace.outcome() == run.baseline.outcome() or run.trace.ending == "hang":
+    if run.baseline is None or run.trace.outcome() == run.baseline.outcome():
         return
+    if run.trace.ending in UNENDED or run.baseline.ending in UNENDED:
+        return  # bounded has it
     if run.trace.ending != run.baseline.ending:
         if run.trace.failure is not None:
             got = f"{run.trace.failure.type}: {run.trace.failure.message}"
@@ -347,11 +349,23 @@ def _between(one: Trace, other: Trace, gives: str) -> Difference:
 
 
 def bounded(run: Run) -> Iterator[Deviation]:
-    """Time grows linearly with the stream, and nothing hangs."""
-    if run.trace.ending == "hang":
-        where = run.trace.failure.where if run.trace.failure else ""
-        got = f"still running after {run.target.timeout:g} s, at {where}"
-        yield Deviation("bounded", "hung", "the target", None, got, _rule(run))
+    """Time and memory grow linearly with the stream; nothing hangs, leaks, or takes the process down."""
+    if run.trace.ending in UNENDED:
+        yield unended(run.trace, run.target, _rule(run))
+
+
+def unended(trace: Trace, target: Target, rule: Rule | None = None) -> Deviation:
+    """What is wrong with a run that came to no end of its own."""
+    failure = trace.failure
+    assert failure is not None
+    if trace.ending == "memory":
+        got = failure.message if failure.lost else f"{failure.type} at {failure.where}"
+        return Deviation("bounded", "memory", "the target", None, got, rule)
+    kind = "hung" if trace.ending == "hang" else "crashed"
+    if failure.lost:
+        return Deviation("bounded", kind, "the target", None, failure.message, rule, error=failure.type)
+    got = f"still running after {target.timeout:g} s, at {failure.where}"
+    return Deviation("bounded", kind, "the target", None, got, rule)
 
 
 ORACLES: Mapping[str, Oracle] = {

@@ -6,9 +6,11 @@ Each oracle is one function; its docstring opens with the invariant.
 from __future__ import annotations
 
 import gc
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any, TypeAlias
 
 from streamfuzz_strategies import providers
@@ -22,8 +24,8 @@ from .case import Case
 from .compare import views
 from .deviation import Deviation, Run
 from .drive import Driver, Hang, Source
-from .oracles import faithful
-from .trace import Trace, WrongForm, normal_view
+from .oracles import faithful, unended
+from .trace import UNENDED, Trace, WrongForm, normal_view
 
 Probe: TypeAlias = Callable[[Driver, Provider, Case], Iterator[Deviation]]
 
@@ -31,7 +33,7 @@ Probe: TypeAlias = Callable[[Driver, Provider, Case], Iterator[Deviation]]
 def isolated(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviation]:
     """Two streams interleaved, or one after a failure, each equal their solo run."""
     alone, other_alone = driver.run(case.chunks), driver.run(case.other)
-    if "hang" in (alone.ending, other_alone.ending):
+    if not UNENDED.isdisjoint((alone.ending, other_alone.ending)):
         return
     if driver.run(case.other).outcome() != other_alone.outcome():
         return  # not even two solo runs agree: no statement about interleaving can be made
@@ -179,6 +181,9 @@ def growth(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviation
     if trace.ending == "hang":
         yield Deviation("bounded", "hung", what, None, f"still running after {driver.target.timeout:g} s")
         return
+    if trace.ending in UNENDED:
+        yield unended(trace, driver.target)
+        return
     wrong = list(faithful(Run(driver.target, reading, reading.judgement, last, "eof", trace)))
     if wrong and not _short_is_wrong(driver, provider, make):
         got = wrong[0].got if wrong[0].kind == "refused" else None
@@ -213,6 +218,69 @@ def _cost(driver: Driver, chunks: Sequence[Any]) -> float:
         return process_time() - start
 
     return min(once() for _ in range(3))
+
+
+QUICK = 0.001
+"""Seconds of a run up to which a hundred runs are no matter; of slower targets a fifth must do."""
+
+TOO_SLOW = 0.02
+"""Seconds of a run above which a target is not asked for leaks."""
+
+BELIEVED = 2000
+"""Runs after which memory that still grows is no cache that fills."""
+
+DOUBTING = 4.0
+"""Seconds that it may take to make sure of a leak; where they do not suffice, nothing is said."""
+
+LEAKED = 0.05
+"""Bytes kept of each byte of a stream that count as a leak; a count or a flag for each stream is less."""
+
+
+def leak(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviation]:
+    """The memory that is kept does not grow with the number of streams that were read."""
+    trace = driver.run(case.chunks, case.end)
+    if trace.ending in UNENDED or trace.seconds > TOO_SLOW:
+        return
+    runs = 100 if trace.seconds <= QUICK else 20
+    limit = max(16.0, LEAKED * case.size)
+    _run_often(driver, case, runs)
+    with _traced():
+        before, started, done = _kept(), perf_counter(), 0
+        while done < BELIEVED:
+            _run_often(driver, case, runs)
+            done += runs
+            now = _kept()
+            each = (now - before) / runs
+            if each < limit or perf_counter() - started > DOUBTING:
+                return
+            # A cache that is full grows no more, so each stretch is longer than all before it together.
+            before, runs = now, max(runs, done)
+    yield Deviation("bounded", "leaked", "memory, in bytes kept of every stream that was read:", 0, round(each))
+
+
+def _run_often(driver: Driver, case: Case, runs: int) -> None:
+    for _ in range(runs):
+        driver.run(case.chunks, case.end)
+
+
+@contextmanager
+def _traced() -> Iterator[None]:
+    """Trace allocations; what is there already is kept out of the garbage collector's way, which makes it quick."""
+    tracing = tracemalloc.is_tracing()
+    gc.freeze()
+    if not tracing:
+        tracemalloc.start()
+    try:
+        yield
+    finally:
+        if not tracing:
+            tracemalloc.stop()
+        gc.unfreeze()
+
+
+def _kept() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
 
 
 def _long_event(provider: Provider, size: int) -> list[Any]:
@@ -285,13 +353,20 @@ ORACLES: Mapping[str, Probe] = {
     "resliced": resliced,
     "parity": parity,
 }
-"""The oracles that need experiments of their own; growth belongs to ``bounded``."""
+"""The oracles that need experiments of their own."""
+
+_OF_BOUNDED: Mapping[str, Probe] = {"growth-long": growth, "growth-many": growth, "leak": leak}
 
 
 def run(driver: Driver, provider: Provider, case: Case) -> list[Deviation]:
     """Run the experiment that the case names."""
-    probe = growth if case.probe.startswith("growth") else ORACLES[case.probe]
-    try:
-        return list(probe(driver, provider, case))
-    except Hang:
-        return [Deviation("bounded", "hung", "the target")]
+    probe = {**ORACLES, **_OF_BOUNDED}[case.probe]
+
+    def do() -> list[Deviation]:
+        try:
+            return list(probe(driver, provider, case))
+        except Hang:
+            return [Deviation("bounded", "hung", "the target")]
+
+    found = driver.experiment(do, case.chunks, case.end, case.probe, case.other)
+    return [unended(found, driver.target)] if isinstance(found, Trace) else found

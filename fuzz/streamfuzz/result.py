@@ -45,8 +45,9 @@ class Reported:
 
     @property
     def counts(self) -> bool:
-        """Whether it makes the search fail: it is a failure, and news."""
-        return self.status in ("new", "back", "expired") and self.finding.deviation.verdict == "fail"
+        """Whether it makes the search fail: it is a failure, it is news, and it showed at least once more."""
+        recurred = self.failed > 0 or not self.runs
+        return self.status in ("new", "back", "expired") and self.finding.deviation.verdict == "fail" and recurred
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +169,19 @@ class Night:
         return any(result.interrupted for result in self.results)
 
     @property
+    def _still_failing(self) -> bool:
+        findings = [reported for result in self.results for reported in result.findings]
+        return any(found.status == "again" and found.finding.deviation.verdict == "fail" for found in findings)
+
+    @property
     def exit_code(self) -> int:
-        """1 findings, 2 the job could not do what was asked, 4 nothing judged, a goal never met, a known one gone."""
+        """0 nothing new, or another code.
+
+        1 findings (in mode ``replay`` also those that are no news), 2 the job could not do what was asked,
+        4 nothing was judged, a goal was never met, or a known deviation is gone.
+        """
         codes = {result.exit_code for result in self.results}
-        if 1 in codes:
+        if 1 in codes or (self.mode == "replay" and self._still_failing):
             return 1
         if self.failed:
             return 2

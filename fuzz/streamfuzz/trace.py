@@ -12,18 +12,25 @@ from streamfuzz_strategies.reply import CHOICE_FIELDS, REPLY_FIELDS, Json, Reply
 
 from .spec import Delta, Final, Form, Release, Snapshot
 
-Ending: TypeAlias = Literal["complete", "incomplete", "error", "hang"]
+Ending: TypeAlias = Literal["complete", "incomplete", "error", "hang", "memory", "died"]
+
+UNENDED: frozenset[Ending] = frozenset({"hang", "memory", "died"})
+"""Endings that are no answer: the target took too long, ran out of memory, or took its process with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An exception that ended a run: its type, its words and where it was raised."""
+    """An exception that ended a run: its type, its words and where it was raised.
+
+    Where the whole process was ``lost``, the type says how, as a short name, and the message in words.
+    """
 
     type: str
     message: str
     where: str
     declared: bool
     transport: bool
+    lost: bool = False
 
 
 @dataclass(slots=True)

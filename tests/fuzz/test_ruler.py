@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+from time import perf_counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
-from streamfuzz import ruler
+from streamfuzz import legible, ruler
 from streamfuzz.case import Case
 from streamfuzz.spec import Delta, Final, Release, Snapshot
 from streamfuzz.trace import Failure, Trace
 from streamfuzz_strategies.stream import Event, Frame, Raw
 
-# No backslash, caret or mark of a cut: with those the text could not be read back.
-READABLE = st.text("ab, :\n\r\té你😀\u0301\u2028\x1b\x00א\x85", max_size=60).map(str.encode)
+# No caret or mark of a cut: with those the lines could not be told from those that point.
+READABLE = st.text("ab, :\n\r\té你😀\u0301\u2028\x1b\x00א\x85\\nrtxE4u{}", max_size=60).map(str.encode)
 ANYTHING = st.binary(max_size=80)
 
 
@@ -27,25 +29,30 @@ def cases(draw, data=ANYTHING, most=ruler.CROWD):
     return Case("sse", chunks, end=draw(st.sampled_from(("eof", "reset"))))
 
 
+ESCAPE = re.compile(r"\\x[0-9A-F]{2}|\\u\{[0-9A-F]+\}|(?:\\r)?\\n$|\\r$|.", re.DOTALL)
+
+
+def piece(match):
+    """The bytes that something in a row stands for.  A row that ends in \\n ends a line; elsewhere JSON says so."""
+    escape = match[0]
+    if escape.startswith(r"\x"):
+        return bytes.fromhex(escape[2:])
+    if escape.startswith(r"\u"):
+        return chr(int(escape[3:-1], 16)).encode("utf-8", "surrogatepass")
+    return {r"\n": b"\n", r"\r": b"\r", r"\r\n": b"\r\n"}.get(escape) or escape.encode()
+
+
 def read_back(lines):
-    """The bytes that an unabridged drawing shows."""
+    """The bytes that an unabridged drawing shows, from its text alone."""
     gutter = re.match(r" *chunk +byte", lines[0]).end() + 2
     rows = [line[gutter:] for line in lines[1:-1] if "^" not in line]
-    text = "".join(row for row in rows if row not in ("(empty chunk)", "(no bytes)")).translate(
-        {ord("┃"): None, ord("|"): None}
-    )
-    spelled = {r"\n": b"\n", r"\r": b"\r", r"\t": b"\t"}
+    shown = [row for row in rows if row not in ("(empty chunk)", "(no bytes)")]
+    return b"".join(piece(match) for row in shown for match in ESCAPE.finditer(row) if match[0] not in "┃|")
 
-    def piece(match):
-        escape = match[0]
-        if escape in spelled:
-            return spelled[escape]
-        if escape.startswith(r"\x"):
-            return bytes.fromhex(escape[2:])
-        return chr(int(escape[3:-1], 16)).encode() if escape.startswith(r"\u") else escape.encode()
 
-    found = re.finditer(r"\\x[0-9A-F]{2}|\\u\{[0-9A-F]+\}|\\[nrt]|.", text)
-    return b"".join(map(piece, found))
+def parts(lines, *roles):
+    """The rows of a drawing, only what has one of these roles."""
+    return ["".join(span.text for span in line.spans if span.role in roles) for line in lines]
 
 
 def sse(*chunks, end="eof"):
@@ -62,13 +69,23 @@ def test_all_bytes_can_be_read_back(case, plain):
     assert read_back(ruler.draw(case, width=200, ascii=plain)) == case.data
 
 
-@given(cases(most=30), st.booleans(), st.integers(40, 120), st.lists(st.integers(0, 80)))
-@settings(deadline=None, max_examples=200)
-def test_nothing_in_a_drawing_can_drive_a_terminal(case, plain, width, marks):
-    lines = ruler.draw(case, width=width, ascii=plain, marks=marks)
+@given(cases(st.one_of(ANYTHING, READABLE), most=60), st.booleans(), st.integers(20, 400), st.booleans())
+@settings(deadline=None, max_examples=300)
+def test_no_byte_is_lost_at_any_width(case, plain, width, crowded):
+    lines = ruler.lay(case, width=width, ascii=plain, rows=ruler.ROWS * 100 if crowded else None)
+    rows = parts(lines, "bytes", "escape", "cut")
+    shown = b"".join(piece(match) for row in rows for match in ESCAPE.finditer(row) if match[0] not in "┃|")
+    assert shown == case.data
+
+
+@given(cases(st.one_of(ANYTHING, READABLE), most=30), st.booleans(), st.integers(20, 400), st.lists(st.integers(0, 80)))
+@settings(deadline=None, max_examples=300)
+def test_nothing_in_a_drawing_can_drive_a_terminal_or_is_wider_than_it(case, plain, width, marks):
+    did = trace([Delta(case.data.decode("utf-8", "replace")), {"data": "你" * width}], [1, 2], result={"a": "é" * 300})
+    lines = ruler.draw(case, width=width, ascii=plain, marks=marks, trace=did)
     assert all(line.isprintable() for line in lines)
     assert all(line.isascii() for line in lines) or not plain
-    assert max(map(len, lines)) <= width
+    assert max(map(cell_len, lines)) <= width
 
 
 @given(cases(most=ruler.CROWD))
@@ -106,7 +123,7 @@ def test_a_cut_inside_a_character_is_shown_and_named():
     assert ruler.draw(sse(b"data: \xe4", b"\xbd\xa0\n\n")) == [
         "chunk  byte",
         "    1     0  data: \\xE4┃",
-        "                       ^ cut inside a 3-byte character",
+        "                       ^ cut inside a 3-byte character: 你 is E4 ┃ BD A0",
         "    2     7  \\xBD\\xA0\\n",
         "             \\n",
         "  end    11  end of stream",
@@ -130,6 +147,76 @@ def test_a_cut_between_cr_and_lf_is_shown():
         "    2     8  \\n",
         "             \\r\\n",
     ]
+
+
+def test_a_character_cut_twice_shows_which_byte_is_where():
+    lines = ruler.draw(sse(b"data: \xf0", b"\x9f\x98", b"\x80\n\n"))
+    said = [line.split("character: ")[1] for line in lines if "character: " in line]
+    assert said == ["😀 is F0 ┃ 9F 98 ┃ 80"] * 2
+
+
+def test_a_divided_character_that_does_not_stand_is_named_by_its_escape():
+    lines = ruler.draw(sse(b"data: \xe2\x80", b"\xae\n\n"), ascii=True)
+    assert lines[2].endswith(r"^ cut inside a 3-byte character: \u{202E} is E2 80 | AE")
+
+
+@pytest.mark.parametrize(
+    "character",
+    [*"\u0301\u0903\u05d0\u202e\u2066\u200b\u200d\u00ad\ufe0f\ufeff\u2028\u115f\u3164\u2800\x85\xa0", "🇩", "🏽"],
+)
+def test_what_is_not_seen_or_moves_its_neighbours_is_an_escape(character):
+    lines = ruler.draw(sse(f"data: a{character}b\n\n"))
+    assert lines[1] == f"    1     0  data: a\\u{{{ord(character):X}}}b\\n"
+
+
+def test_what_looks_like_an_escape_or_a_cut_is_none():
+    lines = ruler.draw(sse('data: "\\xE4\\u{41}\\t┃"\t\n\n'))
+    assert lines[1] == r'    1     0  data: "\x5CxE4\x5Cu{41}\t\u{2503}"\x09\n'
+
+
+def test_a_row_that_ends_in_an_escape_of_a_line_end_ends_a_line():
+    for width in range(48, 80):
+        rows = parts(ruler.lay(sse('data: "' + "\\n" * 40 + '"\n\n'), width=width), "bytes")
+        assert not any(row.endswith("\\n") for row in rows)
+
+
+def test_on_a_narrow_page_numbers_stand_above():
+    did = trace((Delta("a"),), (1,), result={"text": "a"})
+    assert ruler.draw(sse("data: a\n", "\n"), width=30, trace=did) == [
+        "chunk 1, byte 0",
+        "  data: a\\n",
+        "           ^",
+        "     cut between the two line ",
+        "          ends of a blank line",
+        "  → gave text 'a'",
+        "chunk 2, byte 8",
+        "  \\n",
+        "end, byte 9",
+        "  end of stream",
+        "  → ended as complete: ",
+        '    {"text":"a"}',
+    ]
+
+
+def test_events_on_a_narrow_page_are_numbered_above():
+    lines = ruler.draw(Case("sse", (Event(Raw("a")),), "events"), width=20)
+    assert lines == ["event 1", "  a", "end", "  end of stream"]
+
+
+def test_a_page_has_at_least_twenty_columns():
+    assert ruler.draw(sse("data: a\n\n"), width=3) == ruler.draw(sse("data: a\n\n"), width=20)
+
+
+def test_with_room_for_all_rows_each_of_many_chunks_has_its_own():
+    lines = ruler.draw(sse(*"data: abcdefgh\n\n"), rows=None)
+    assert [line.split()[0] for line in lines if re.match(r" +\d+ +\d+  ", line)] == [str(n + 1) for n in range(16)]
+
+
+def test_a_megabyte_is_drawn_at_once():
+    before = perf_counter()
+    lines = ruler.draw(sse("data: " + "x" * 1_000_000, "x\n\n"), rows=300)
+    assert perf_counter() - before < 5
+    assert re.search(r"… \d{6} bytes …", "\n".join(lines))
 
 
 def test_an_empty_chunk_and_a_reset_are_named():
@@ -250,13 +337,13 @@ def test_a_long_event_loses_its_middle():
     assert len(lines) <= 34
 
 
-@given(st.text("ab, 你", max_size=60), st.integers(24, 40))
+@given(st.text("ab, 你\u0301א\u200b\\", max_size=60), st.integers(20, 400), st.sampled_from(("anthropic", "sse")))
 @settings(deadline=None)
-def test_long_events_break_without_loss(text, width):
-    case = Case("sse", (Event(Raw("x" + text)),), "events")
-    rows = [line[7:] for line in ruler.draw(case, width=7 + width)[1:-1]]
-    assert "".join(rows) == "x" + text
-    assert all(sum(2 if c == "你" else 1 for c in row) <= width for row in rows)
+def test_events_break_without_loss_at_any_width(text, width, provider):
+    case = Case(provider, (Event(Raw("x" + text), "n"), Event(Raw("y"))), "events")
+    lines = ruler.lay(case, width=width, rows=None)
+    assert "".join(parts(lines, "bytes")).strip() == f"n x{legible.exact(text, False)}" + "y"
+    assert max(cell_len(line.text) for line in lines) <= width
 
 
 def test_a_case_without_events_says_so():
@@ -290,16 +377,27 @@ def test_what_the_target_gave_of_events_is_told_after_each():
     assert lines[1:5] == ['1  {"a":1}', '→ gave {"a":1}', '2  {"b":2}', '→ gave {"b":2}']
 
 
-def test_many_items_after_one_chunk_are_counted():
-    did = trace([{"data": str(n)} for n in range(7)], [1] * 7)
+def test_many_items_after_one_chunk_are_counted_unless_all_are_asked_for():
+    did = trace([{"data": str(n)} for n in range(12)], [1] * 12)
     assert "               → gave 4 more" in ruler.draw(sse("data: a\n\n"), trace=did)
+    assert '               → gave {"data":"11"}' in ruler.draw(sse("data: a\n\n"), trace=did, rows=None)
 
 
 def test_what_is_given_among_many_chunks_is_told_with_its_moment():
-    did = trace([{"data": str(n)} for n in range(9)], range(3, 12))
-    lines = [line.strip() for line in ruler.draw(sse(*"data: abcdef"), trace=did)]
+    did = trace([{"data": str(n)} for n in range(14)], range(3, 17))
+    lines = [line.strip() for line in ruler.draw(sse(*"data: abcdefghij"), trace=did)]
     assert '→ after chunk 3: gave {"data":"0"}' in lines
-    assert "→ and so on, up to chunk 11" in lines
+    assert "→ and so on, up to chunk 16" in lines
+
+
+def test_a_long_thing_given_out_loses_its_middle_and_says_how_much():
+    did = trace([Delta("x" * 5000)], [1], ending="hang")
+    lines = ruler.draw(sse("data: a\n\n"), trace=did, width=80)
+    told = "".join(line[17:] for line in lines if line.startswith(" " * 15))
+    out = int(re.search(r" … (\d+) characters … ", told)[1])
+    assert told.count("x") + out == 5000
+    whole = ruler.draw(sse("data: a\n\n"), trace=did, width=80, rows=None)
+    assert sum(line.count("x") for line in whole) == 5000  # all of it
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ class Budget:
         seconds: stop after so much time (``None``: no limit).
         cases: stop after so many judged cases (``None``: no limit).
         seed: makes the drawn streams reproducible.
-        database: begin with the richest streams of earlier runs, from Hypothesis' example database in the
-            working directory.  Off, a seed alone decides what is drawn.
+        database: begin with the richest streams of earlier runs, from Hypothesis' example database in this
+            folder, or at this ``redis://`` URL.  ``None``: off; a seed alone decides what is drawn.
         tools: the user's tool definitions by name, each the JSON Schema of its arguments.
         alphabet: what model text is made of.
         family: draw model text from this family of hostile text only (a name of ``text.FAMILIES``).
@@ -33,7 +33,7 @@ class Budget:
     seconds: float | None = 20.0
     cases: int | None = None
     seed: int = 0
-    database: bool = False
+    database: str | None = None
     tools: Mapping[str, Json] | None = None
     alphabet: str | None = None
     family: str | None = None

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis import target as scored
-from hypothesis.database import DirectoryBasedExampleDatabase
+from hypothesis.database import ExampleDatabase
 from hypothesis.errors import InvalidArgument
 
 from streamfuzz_strategies import cuts
@@ -38,14 +38,12 @@ from ..deviation import Deviation, Run
 from ..oracles import check
 from ..spec import UsageError
 from . import Batch, Budget, Sighting
+from .examples import examples
 
 T = TypeVar("T")
 
 PER_STREAM = 0.5
 """Seconds that the cuts of one stream may take; a slow target gets a spread of them instead of all."""
-
-EXAMPLES = ".hypothesis/streamfuzz"
-"""Where, below the working directory, Hypothesis' example database keeps rich streams between runs."""
 
 LAWFUL = "a lawful stream"
 """How a case came about that nothing was done to but cutting."""
@@ -80,20 +78,20 @@ def draw_batch(
     strategy: st.SearchStrategy[T],
     count: int,
     number: int,
-    kept: str | None = None,
+    kept: ExampleDatabase | None = None,
     richness: Callable[[T], int] | None = None,
 ) -> list[T]:
     """Draw values outside of a test, reproducibly by seed.
 
-    With ``kept``, a folder, and ``richness``, Hypothesis' example database keeps the richest draws there, and
-    those of earlier runs come first; what is drawn then depends on them as well.
+    With ``kept``, Hypothesis' example database, and ``richness``, the richest draws are kept there, and those of
+    earlier runs come first; what is drawn then depends on them as well.
     """
     drawn: list[T] = []
 
     @seed(number)
     @settings(
         max_examples=count,
-        database=DirectoryBasedExampleDatabase(kept) if kept is not None else None,
+        database=kept,
         deadline=None,
         phases=[Phase.reuse, Phase.generate],
         suppress_health_check=list(HealthCheck),
@@ -183,6 +181,7 @@ class _Sweep:
         turns = (None, *FAMILIES.values()) if asked.alphabet is None else (asked.alphabet,)
         if budget.family is not None:
             turns = (FAMILIES[budget.family],)
+        self.kept = examples(budget.database, self.provider.name) if budget.database is not None else None
         self.strategies = [_drawn(self.provider, replace(asked, alphabet=alphabet)) for alphabet in turns]
         self.cases = 0
         self.batch = Batch()
@@ -213,9 +212,8 @@ class _Sweep:
         yield from chain(*map(self._stream, self._by_novelty(drawn)))
 
     def _draw(self, strategy: st.SearchStrategy[Drawn], number: int) -> list[Drawn]:
-        kept = f"{EXAMPLES}/{self.provider.name}" if self.budget.database else None
         count = -(-DRAWN // len(self.strategies))
-        return draw_batch(strategy, count, number, kept, lambda drawn: len(self._marks(drawn.stream)))
+        return draw_batch(strategy, count, number, self.kept, lambda drawn: len(self._marks(drawn.stream)))
 
     def _is_new(self, stream: Stream) -> bool:
         data = encode(self.provider, stream)
@@ -438,9 +436,9 @@ class _Sweep:
         for probe in PROBES:
             if not probe or not _fits(self.bench, probe):
                 continue
-            if probe.startswith("growth"):
+            if probe.startswith("growth") or probe == "leak":
                 if self.streams == 1:
-                    yield from self._probe(self._case((), "eof", probe))
+                    yield from self._probe(self._case(aligned if probe == "leak" else (), "eof", probe))
             elif probe == "isolated":
                 yield from self._probe(self._case(aligned, "eof", probe, other))
                 # State that leaks is the state in the middle of something: of a character, a line, a line end.

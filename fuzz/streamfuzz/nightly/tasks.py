@@ -6,22 +6,27 @@ A shard is a seed and a number of cases.  The same shard judges the same cases w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from time import perf_counter
+from types import MappingProxyType
+from typing import TypeAlias
 
-from ..bench import ALL_ORACLES, Bench
+from ..bench import Bench
 from ..case import CaseFile
 from ..config import Recipe
-from ..engines import Budget
+from ..engines import Batch, Budget, Sighting
 from ..engines.sweep import goals, sweep
 from ..explain import Finding, explain
 from ..grouping import merged
 from ..replay import Status, replay_one
 from ..shrink import shrink
 
-EXPLAINED = 60
-"""How many sightings of a shard are explained; a target that fails everywhere is not asked why a thousand times."""
+EXPLAINING = 0.5
+"""The share of a shard's time that the search for causes may take beside it."""
+
+Sort: TypeAlias = tuple[str, ...]
+"""What makes sightings alike before their causes are known: oracle, kind, rule, and how the case came about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,8 @@ class Outcome:
         in_all: the names of all goals of the target.
         findings: one for each signature, with its causes, not shrunk.
         more: failures beside those.
+        explained: how many sightings of each sort were explained.
+        deadly: sightings of cases that take their process down, so they must be explained in another one.
     """
 
     shard: Shard
@@ -83,51 +90,100 @@ class Outcome:
     in_all: tuple[str, ...]
     findings: tuple[Finding, ...]
     more: int
+    explained: Counter[Sort] = field(default_factory=Counter)
+    deadly: tuple[Sighting, ...] = ()
 
 
 def search(
-    shard: Shard, seconds: float, oracles: Sequence[str] = ALL_ORACLES, stopped: Callable[[], bool] = lambda: False
+    shard: Shard,
+    seconds: float,
+    explained: Mapping[Sort, int] = MappingProxyType({}),
+    examples: str | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+    told: Callable[[Batch], None] = lambda batch: None,
 ) -> Outcome:
     """Do a shard.
 
     Args:
         shard: which.
         seconds: the longest that it may take, lest a slow target holds a worker for hours.
-        oracles: the invariants to hold the target to.
+        explained: how many sightings of each sort were explained before; those seldom explained have their turn
+            first.  Which cases are judged does not depend on it.
+        examples: the example database, for shards that revisit.
         stopped: asked now and then whether to end early.
+        told: is given each stretch of work once it is done.
     """
     started = perf_counter()
-    field = shard.field
-    target = field.recipe.target(field.provider)
+    place = shard.field
+    target = place.recipe.target(place.provider)
     budget = Budget(
         seconds,
         shard.cases,
         shard.seed,
-        database=shard.revisit,
-        family=field.family or None,
+        database=examples if shard.revisit else None,
+        family=place.family or None,
         cost=shard.cost,
         stopped=stopped,
     )
-    cases, more, reached = 0, 0, Counter[str]()
-    sightings = []
-    with Bench(target, oracles) as bench:
+    done = Batch()
+    with Bench(target) as bench:
         for batch in sweep(bench, budget):
-            cases += batch.cases
-            more += batch.repeats.total()
-            reached += batch.goals
-            sightings += batch.sightings
+            told(batch)
+            add(done, batch)
         inside = bench.driver.seconds
-        groups: dict[str, Finding] = {}
-        for number, sighting in enumerate(sightings):
-            if number >= EXPLAINED or stopped():
-                more += 1
-                continue
-            found = explain(bench, sighting.case, sighting.deviation, sighting.how)
-            known = groups.get(found.signature)
-            groups[found.signature] = found if known is None else merged(known, found)
+        deadly = tuple(sighting for sighting in done.sightings if sighting.deviation.kills)
+        safe = [sighting for sighting in done.sightings if not sighting.deviation.kills]
+        seconds = EXPLAINING * (perf_counter() - started)
+        findings, asked, more = causes(bench, safe, seconds, explained, stopped)
         in_all = goals(bench)
+    more += done.repeats.total()
     seconds = perf_counter() - started
-    return Outcome(shard, cases, seconds, inside, reached, in_all, tuple(groups.values()), more)
+    return Outcome(shard, done.cases, seconds, inside, done.goals, in_all, findings, more, asked, deadly)
+
+
+def add(whole: Batch, batch: Batch) -> None:
+    """Add a stretch of work to all that was done before."""
+    whole.cases += batch.cases
+    whole.repeats += batch.repeats
+    whole.goals += batch.goals
+    whole.sightings += batch.sightings
+
+
+def causes(
+    bench: Bench,
+    sightings: Sequence[Sighting],
+    seconds: float,
+    explained: Mapping[Sort, int],
+    stopped: Callable[[], bool],
+) -> tuple[tuple[Finding, ...], Counter[Sort], int]:
+    """Explain sightings, those first whose sort was seldom explained before.
+
+    Returns:
+        One finding for each signature, how many sightings of each sort were explained, and how many were left out
+        because they are of a sort that was explained and the time was up.  Once stopped, the rest is returned
+        without causes.
+    """
+    groups: dict[str, Finding] = {}
+    asked: Counter[Sort] = Counter()
+    more, ends = 0, perf_counter() + seconds
+    for sighting in sorted(sightings, key=lambda sighting: explained.get(_sort(sighting), 0)):
+        sort = _sort(sighting)
+        if explained.get(sort, 0) + asked[sort] and (stopped() or perf_counter() > ends):
+            more += 1
+            continue
+        asked[sort] += 1
+        if stopped():
+            found = Finding(bench.target.name, sighting.case, sighting.deviation, (), sighting.how)
+        else:
+            found = explain(bench, sighting.case, sighting.deviation, sighting.how)
+        known = groups.get(found.signature)
+        groups[found.signature] = found if known is None else merged(known, found)
+    return tuple(groups.values()), asked, more
+
+
+def _sort(sighting: Sighting) -> Sort:
+    deviation = sighting.deviation
+    return deviation.oracle, deviation.kind, deviation.rule.id if deviation.rule else "", sighting.how
 
 
 def settle(recipe: Recipe, finding: Finding, seconds: float, times: int) -> tuple[Finding, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -14,8 +14,16 @@ from streamfuzz.case import Case, CaseFile
 from streamfuzz.deviation import Deviation
 from streamfuzz.explain import Finding
 from streamfuzz.replay import Replayed
-from streamfuzz.report.json_report import REPLAY_SCHEMA, SCHEMA, replay_json, result_json, verdict
-from streamfuzz.result import Reported, Result
+from streamfuzz.report.json_report import (
+    NIGHT_SCHEMA,
+    REPLAY_SCHEMA,
+    SCHEMA,
+    night_json,
+    replay_json,
+    result_json,
+    verdict,
+)
+from streamfuzz.result import Fixed, Night, Reported, Result, Share
 from streamfuzz.spec import Known
 from streamfuzz_strategies.judge import NOT_JSON
 
@@ -72,8 +80,30 @@ def test_a_finding_is_told_in_full():
             "count": 3,
             "case": "c/1.json",
             "causes": ["a comment"],
+            "status": "new",
+            "first": None,
+            "last": None,
+            "runs": 0,
+            "failed": 0,
+            "engine": "sweep",
         }
     ]
+
+
+def test_a_night_is_told():
+    known = Reported(finding(), "k.json", "known", KNOWN, date(2026, 1, 2), date(2026, 1, 3), 3, 10, "coverage")
+    made = result(known)
+    made.fixed.append(Fixed("s", "t loses", "f.json"))
+    made.engines["coverage"] = Share(5, 1.0, 1)
+    night = Night("batch", datetime(2026, 1, 3, tzinfo=UTC), 9.0, [made], 2, 1, ("a file was skipped",))
+    read = valid(night_json(night), NIGHT_SCHEMA)
+    (told,) = read["targets"]
+    assert (read["workers"], read["lost"], read["troubles"]) == (2, 1, ["a file was skipped"])
+    assert told["fixed"] == [{"signature": "s", "sentence": "t loses", "case": "f.json"}]
+    assert told["engines"] == {"coverage": {"cases": 5, "seconds": 1.0, "findings": 1}}
+    (row,) = told["findings"]
+    assert (row["status"], row["first"], row["last"]) == ("known", "2026-01-02", "2026-01-03")
+    assert (row["failed"], row["runs"], row["engine"]) == (3, 10, "coverage")
 
 
 def test_a_finding_without_rule_or_file_has_nulls():

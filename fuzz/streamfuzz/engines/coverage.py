@@ -1,0 +1,460 @@
+"""The engine for long searches: libFuzzer drives the target, and keeps every input that reaches new code.
+
+Drawing alone does not get behind a branch that wants four certain bytes.  libFuzzer sees which branches an input
+takes and how near a comparison came to be true, and goes on from there.  It never returns and has its own signal
+handlers, so it runs in processes of its own (:mod:`.coverage_child`), whose code alone is instrumented.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import selectors
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.errors import InvalidArgument
+
+from streamfuzz_strategies import cuts
+from streamfuzz_strategies.draw import drawing
+from streamfuzz_strategies.mutations import encode
+from streamfuzz_strategies.providers import Drawing, Provider
+from streamfuzz_strategies.stream import Stream
+from streamfuzz_strategies.styles import SINGLE_STYLES, styles
+from streamfuzz_strategies.text import FAMILIES
+from streamfuzz_strategies.wire import Wire
+
+from ..bench import Bench
+from ..case import Case
+from ..config import Recipe
+from ..deviation import Deviation
+from ..spec import Target, UsageError
+from . import Batch, Budget, Sighting, fuzz_input
+from .coverage_child import HEAR, Box, Job, Seen, Tally, Told, digest
+from .dictionary import words, written
+from .fuzz_input import Input
+from .sweep import draw_batch
+
+EXTRA = "atheris"
+PYTHONS = "3.11 to 3.14 on Linux, x86-64"
+"""Where the package index has Atheris ready to install (3.0.0: 3.11 to 3.13; 3.1.0: 3.12 to 3.14)."""
+
+FOLDER = Path(".streamfuzz/coverage")
+"""Where, below the working directory, the inputs that reached new code are kept, a folder for each target."""
+
+DRAWN = 48
+"""How many streams are drawn to begin with."""
+
+ROOM = 4096
+"""Bytes that an input may always have; if the longest to begin with has more, as many as that one."""
+
+MEMORY = 2048
+"""MiB that a process may use before that counts as a finding."""
+
+PATIENCE = 10.0
+"""Seconds beyond its timeout that a run may take before the process is killed: then it hangs where Python cannot."""
+
+DEATHS = 5
+"""How many processes a search may lose before it ends; a target that dies everywhere has nothing more to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How to search with coverage, beside the budget.
+
+    Attributes:
+        recipe: how to make the target in another process; without it, the target must be importable.
+        packages: top-level packages whose code is watched; by default that of the target.
+        cases: kept cases to begin with, beside drawn streams.
+        folder: where inputs that reached new code are kept for the next search; by default below :data:`FOLDER`.
+        jobs: how many processes search at once; they share what they find.
+    """
+
+    recipe: Recipe | None = None
+    packages: tuple[str, ...] = ()
+    cases: tuple[Case, ...] = ()
+    folder: Path | None = None
+    jobs: int = 1
+
+
+def coverage(bench: Bench, budget: Budget, setup: Setup = Setup()) -> Iterator[Batch]:
+    """Search until the budget is spent; yields a batch after every stretch of work.
+
+    Raises:
+        UsageError: there is no Atheris for this Python, or the target cannot be made in another process.
+    """
+    require_atheris()
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamfuzz-")))
+        search = _Search(bench, budget, setup, scratch)
+        stack.callback(search.close)
+        yield from search.batches()
+
+
+def require_atheris() -> None:
+    """Make sure that Atheris is there.
+
+    Raises:
+        UsageError: it is not; the message says how to get it, and where there is none.
+    """
+    if find_spec("atheris") is None:
+        here = f"{sys.version_info.major}.{sys.version_info.minor}"
+        raise UsageError(
+            f"the coverage engine needs Atheris, which this Python {here} does not have: "
+            f"pip install 'streamfuzz[{EXTRA}]'; it is made for Python {PYTHONS}"
+        )
+
+
+def folder_of(target: Target) -> Path:
+    """Where the inputs for a target are kept unless the user says otherwise."""
+    return FOLDER / re.sub(r"[^\w.-]+", "-", f"{target.name}-{target.provider}")
+
+
+def packages_of(target: Target) -> tuple[str, ...]:
+    """The top-level packages of the target's code.
+
+    Of an adapter of ours, these are ours and all those that the adapter's module uses; of ours then only modules
+    are watched that nothing but the target needs, so the judge is not.
+    """
+    call: Any = target.call
+    while isinstance(call, partial):
+        call = call.func
+    name = str(getattr(call, "__module__", None) or type(call).__module__)
+    top = name.partition(".")[0]
+    if top not in _OURS:
+        return (top,)
+    used = {str(getattr(value, "__module__", None) or getattr(value, "__name__", "")) for value in _globals(name)}
+    foreign = {module.partition(".")[0] for module in used} - set(sys.stdlib_module_names) - {*_OURS, ""}
+    return ("streamfuzz", *sorted(foreign))
+
+
+_OURS = ("streamfuzz", "streamfuzz_strategies")
+
+
+def _globals(module: str) -> list[Any]:
+    return list(vars(sys.modules[module]).values())
+
+
+def job(bench: Bench, setup: Setup, kept: Path) -> Job:
+    """What a process that runs libFuzzer has to know.
+
+    Raises:
+        UsageError: the target cannot be made in another process.
+    """
+    target = bench.target
+    packages = setup.packages or packages_of(target)
+    made = Job(packages, bench.oracles, kept=str(kept.absolute()))
+    if setup.recipe is not None:
+        recipe = setup.recipe
+        return msgspec.structs.replace(made, spec=recipe.spec, table=recipe.table, provider=target.provider)
+    try:
+        return msgspec.structs.replace(made, pickled=pickle.dumps(target))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UsageError(
+            f"the coverage engine runs the target {target.name} in another process, where it cannot be had "
+            f"({error}): make it a function or class at the top of a module"
+        ) from None
+
+
+def command(path: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
+    """The command line of a process for a job file, and its environment."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": "0"}
+    module = f"{__package__}.coverage_child"
+    return [sys.executable, "-P", "-m", module, str(path), *arguments], environment
+
+
+# -- what to begin with -----------------------------------------------------------------------------------------
+
+
+@st.composite
+def _streams(draw: st.DrawFn, provider: Provider, asked: Drawing) -> Stream:
+    reply = provider.draw_reply(draw, asked)
+    events = provider.draw_events(draw, reply, asked)
+    return Stream(provider.name, events, reply, draw(styles(provider.framing.name)))
+
+
+def seeds(provider: Provider, budget: Budget, cases: Sequence[Case] = ()) -> Iterator[bytes]:
+    """Inputs to begin with: kept cases, and drawn streams, whole and cut, the simplest in every style.
+
+    Raises:
+        UsageError: the budget asks for tools or an alphabet that are none.
+    """
+    for case in cases:
+        with suppress(ValueError):
+            yield fuzz_input.encode(fuzz_input.of_case(case))
+    try:
+        asked = drawing(budget.tools, budget.alphabet)
+    except InvalidArgument as error:
+        raise UsageError(str(error)) from None
+    if budget.family is not None:
+        asked = Drawing(asked.tools, FAMILIES[budget.family])
+    drawn = draw_batch(_streams(provider, asked), DRAWN, budget.seed)
+    for stream in drawn:
+        yield from _cut(provider, encode(provider, stream))
+    simplest = min(drawn, key=lambda stream: len(stream.events))
+    for _, style in SINGLE_STYLES[provider.framing.name]:
+        yield encode(provider, Stream(provider.name, simplest.events, style=style))
+
+
+def _cut(provider: Provider, data: bytes) -> Iterator[bytes]:
+    spots = cuts.hostile(Wire(data, provider.framing))
+    for offsets in (cuts.WHOLE, cuts.every_byte(len(data)), spots[:1], spots[len(spots) // 2 :][:1]):
+        yield fuzz_input.encode(Input(data, offsets))
+
+
+# -- processes --------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Process:
+    """A process that runs libFuzzer, and what it has told so far."""
+
+    running: subprocess.Popen[bytes]
+    pipe: int
+    box: Box
+    log: Path
+    artifacts: Path
+    rest: bytes = b""
+    told: bool = False
+    hung: bool = False
+    last: bool = False
+
+    def hear(self) -> list[Told]:
+        """What it told since the last time."""
+        chunk = os.read(self.pipe, 1 << 20)
+        *lines, self.rest = (self.rest + chunk).split(b"\n")
+        found = [HEAR.decode(line) for line in lines]
+        self.told = self.told or bool(found)
+        self.last = self.last or any(isinstance(each, Tally) and each.last for each in found)
+        return found
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        self.running.kill()
+        self.running.wait()
+        os.close(self.pipe)
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """How a process ended that should not have: the input that it ran, the kind of deviation, and what is known."""
+
+    raw: bytes
+    kind: str
+    how: str
+
+
+class _Search:
+    def __init__(self, bench: Bench, budget: Budget, setup: Setup, scratch: Path) -> None:
+        self.bench, self.budget, self.setup, self.scratch = bench, budget, setup, scratch
+        self.started = monotonic()
+        self.kept = setup.folder or folder_of(bench.target)
+        self.job = job(bench, setup, self.kept)
+        self.left = budget.cases
+        self.avoid: list[str] = []
+        self.processes: list[_Process] = []
+        self.begun = 0
+        self.selector = selectors.DefaultSelector()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        try:
+            self.kept.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot write to {self.kept}: {error.strerror or error}; choose another folder") from None
+        first = self.scratch / "seeds"
+        first.mkdir()
+        longest = 0
+        for raw in seeds(self.bench.provider, self.budget, self.setup.cases):
+            (first / digest(raw)).write_bytes(raw)
+            longest = max(longest, len(raw))
+        self.room = max(ROOM, longest)
+        (self.scratch / "words").write_text(written(words(self.bench.provider.name)), encoding="ascii")
+
+    def batches(self) -> Iterator[Batch]:
+        for _ in range(self.setup.jobs):
+            self._begin()
+        while self.processes and not self._spent():
+            batch = self._wait()
+            if batch.cases or batch.sightings:
+                yield batch
+
+    def close(self) -> None:
+        """End every process."""
+        for process in self.processes:
+            process.close()
+        self.selector.close()
+
+    def _spent(self) -> bool:
+        seconds = self.budget.seconds
+        return self.budget.stopped() or (seconds is not None and monotonic() - self.started >= seconds)
+
+    def _begin(self) -> None:
+        """Start one more process."""
+        self.begun += 1
+        place = self.scratch / str(self.begun)
+        place.mkdir()
+        ours, theirs = os.pipe()
+        share = None if self.left is None else -(-self.left // self.setup.jobs)
+        asked = msgspec.structs.replace(
+            self.job, box=str(place / "box"), pipe=theirs, cases=share, avoid=tuple(self.avoid)
+        )
+        (place / "job").write_bytes(msgspec.json.encode(asked))
+        box, log = Box(place / "box"), place / "log"
+        line, environment = command(place / "job", *self._arguments(place))
+        with log.open("wb") as errors:
+            running = subprocess.Popen(
+                line,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                pass_fds=(theirs,),
+            )
+        os.close(theirs)
+        process = _Process(running, ours, box, log, place)
+        self.processes.append(process)
+        self.selector.register(ours, selectors.EVENT_READ, process)
+
+    def _arguments(self, place: Path) -> list[str]:
+        seed = (self.budget.seed + self.begun - 1) % (2**31 - 1) + 1  # 0 would mean any
+        return [
+            f"-seed={seed}",
+            f"-max_len={self.room}",
+            "-len_control=0",
+            f"-dict={self.scratch / 'words'}",
+            f"-artifact_prefix={place}{os.sep}",
+            f"-rss_limit_mb={MEMORY}",
+            f"-reload={int(self.setup.jobs > 1)}",
+            "-handle_int=0",
+            "-close_fd_mask=3",
+            "-verbosity=0",
+            "-use_value_profile=1",
+            str(self.kept),
+            str(self.scratch / "seeds"),
+        ]
+
+    def _wait(self) -> Batch:
+        """Wait a moment for news, and look after the processes."""
+        batch = Batch()
+        for key, _ in self.selector.select(0.1):
+            process: _Process = key.data
+            found = process.hear()
+            for told in found:
+                self._take(batch, told)
+            if not found and process.running.poll() is not None:
+                self._ended(batch, process)
+        patience = self.bench.target.timeout + PATIENCE
+        for process in self.processes:
+            running = process.box.running()
+            if running is not None and running[1] > patience and not process.hung:
+                process.hung = True
+                process.running.kill()
+        return batch
+
+    def _take(self, batch: Batch, told: Told) -> None:
+        if isinstance(told, Tally):
+            batch.cases += told.cases
+            batch.goals.update(told.goals)
+            batch.repeats.update(told.repeats)
+            self.bench.driver.seconds += told.inside
+            if self.left is not None:
+                self.left -= told.cases
+        else:
+            batch.sightings.append(self._sighting(told))
+
+    def _sighting(self, told: Seen) -> Sighting:
+        """Judge an input again here; a deviation that does not show is passed on as told, and will come out flaky."""
+        case = fuzz_input.to_case(fuzz_input.decode(told.input), self.bench.target)
+        rule = next((rule for rule in self.bench.provider.rules if rule.id == told.rule), None)
+        verdict: Any = told.verdict
+        claimed = Deviation(told.oracle, told.kind, told.what, rule=rule, verdict=verdict, error=told.error)
+        same = (deviation for deviation in self.bench.deviations(case) if deviation.same_as(claimed))
+        return Sighting(case, next(same, claimed), "coverage, behind a new branch" if told.new else "coverage")
+
+    # -- when a process ends before its time --------------------------------------------------------------------
+
+    def _ended(self, batch: Batch, process: _Process) -> None:
+        self.processes.remove(process)
+        self.selector.unregister(process.pipe)
+        process.close()
+        if process.last:
+            return
+        death = death_of(process.artifacts, process.box.running(), process.running.returncode, hung=process.hung)
+        if death is None:
+            raise self._failed(process)
+        self.avoid.append(digest(death.raw))
+        case = fuzz_input.to_case(fuzz_input.decode(death.raw), self.bench.target)
+        deviation = Deviation("bounded", death.kind, "the process of the target", got=death.how)
+        batch.cases += 1
+        batch.sightings.append(Sighting(case, deviation, "coverage"))
+        if len(self.avoid) < DEATHS:
+            self._begin()
+
+    def _failed(self, process: _Process) -> Exception:
+        """Why a process ended without any run being at fault."""
+        lines = process.log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
+        if process.told:
+            return RuntimeError("\n".join(["the coverage process failed:", *lines[-20:]]))
+        return UsageError(f"the coverage engine cannot run {self.bench.target.name}: {lines[-1].strip()}")
+
+
+_KINDS = {"crash": "crashed", "timeout": "hung", "slow-unit": "hung", "oom": "memory", "leak": "memory"}
+"""What the beginning of an artifact's name says of its input."""
+
+
+def death_of(place: Path, running: tuple[bytes, float] | None, code: int, *, hung: bool = False) -> Death | None:
+    """What a process died of: its artifact, if libFuzzer could still write one, else the input in its box.
+
+    Args:
+        place: where it would have written an artifact.
+        running: what was in its box.
+        code: what it returned, as :mod:`subprocess` tells it.
+        hung: whether it was killed because it hung.
+    """
+    for path in sorted(place.iterdir()):
+        if artifact_kind(path) is not None:
+            return read_artifact(path)
+    if running is None:
+        return None
+    raw, seconds = running
+    if hung:
+        return Death(raw, "hung", f"still running after {seconds:.0f} s, and not to be interrupted")
+    if code == -9:
+        return Death(raw, "memory", "killed by the system, which happens when memory runs out")
+    return Death(raw, "crashed", f"killed by signal {-code}" if code < 0 else f"the process exited with code {code}")
+
+
+def artifact_kind(path: Path) -> str | None:
+    """The kind of deviation that the name of an artifact stands for; ``None``: it is the name of no artifact."""
+    return next((kind for prefix, kind in _KINDS.items() if path.name.startswith(f"{prefix}-")), None)
+
+
+def read_artifact(path: Path) -> Death:
+    """Read an artifact of libFuzzer.
+
+    Raises:
+        UsageError: it cannot be read, or its name is not that of an artifact.
+    """
+    kind = artifact_kind(path)
+    if kind is None:
+        known = ", ".join(f"{prefix}-" for prefix in _KINDS)
+        raise UsageError(f"{path} is no artifact of libFuzzer: its name begins with none of {known}")
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+    words = {"crashed": "crashed", "hung": "took too long", "memory": "took too much memory"}
+    return Death(raw, kind, f"the process {words[kind]}")

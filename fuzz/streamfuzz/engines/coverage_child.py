@@ -1,0 +1,298 @@
+"""The process in which libFuzzer drives a target; :mod:`.coverage` starts it and reads what it tells.
+
+``python -m streamfuzz.engines.coverage_child JOB ARGUMENT...``: a job file, and arguments of libFuzzer.  libFuzzer
+never returns, and starts this program again by itself to merge or to minimise, so all there is to know is in the
+job file.  What happens is told on a pipe, one JSON object a line; what runs just now stands in a *box*, a file that
+outlives the process.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import struct
+import sys
+from collections import Counter
+from collections.abc import Callable
+from hashlib import sha1
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from streamfuzz_strategies.wire import Wire
+
+from ..bench import Bench
+from ..deviation import Deviation
+from ..oracles import check
+from ..spec import Target
+from .fuzz_input import Input, decode, to_case
+from .mutator import Mutator
+
+KEPT = 2
+"""How often a deviation of one sort is told at once; after that, only with an input that reaches new code."""
+
+TOLD = 40
+"""How often a deviation of one sort is told in all."""
+
+TALLIED = 0.25
+"""Seconds between two tallies."""
+
+LOOKED = 16
+"""Where a cut falls costs more to tell than a run does, so it is looked up for one run in so many."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What the process is asked to do.
+
+    Attributes:
+        spec, table, provider: how to make the target, as :class:`~..config.Recipe` says; or
+        pickled: the target itself.
+        packages: top-level packages whose code is watched.
+        oracles: the invariants to hold the target to.
+        kept: the folder where libFuzzer puts inputs that reach new code.
+        box: the file that says what runs just now.
+        pipe: the file descriptor on which to tell what happens.
+        cases: how many cases to judge; ``None``: no limit.
+        avoid: digests of inputs that are not to be run again.
+    """
+
+    packages: tuple[str, ...]
+    oracles: tuple[str, ...]
+    spec: str = ""
+    table: str = ""
+    provider: str = ""
+    pickled: bytes = b""
+    kept: str = ""
+    box: str = ""
+    pipe: int | None = None
+    cases: int | None = None
+    avoid: tuple[str, ...] = ()
+
+
+class Seen(msgspec.Struct, frozen=True, tag=True):
+    """An input on which the target deviates, and how; ``new``: it reaches code that none before it reached."""
+
+    input: bytes
+    oracle: str
+    kind: str
+    what: str
+    rule: str
+    verdict: str
+    error: str
+    new: bool
+
+
+class Tally(msgspec.Struct, frozen=True, tag=True):
+    """What was done since the last tally; ``inside``: seconds in the target; ``last``: there is none after it."""
+
+    cases: int
+    inside: float
+    repeats: dict[str, int]
+    goals: dict[str, int]
+    last: bool = False
+
+
+Told = Seen | Tally
+TELL = msgspec.json.Encoder()
+HEAR: msgspec.json.Decoder[Told] = msgspec.json.Decoder(Told)
+
+
+class Box:
+    """The input that runs just now and since when, in a file that two processes share.
+
+    Args:
+        path: of the file.
+        size: bytes of the longest input; longer ones are cut short.
+    """
+
+    HEAD = struct.Struct("<dI")
+
+    def __init__(self, path: Path, size: int = 1 << 20) -> None:
+        if not path.exists():
+            path.write_bytes(bytes(self.HEAD.size + size))
+        with path.open("r+b") as file:
+            self.memory = mmap.mmap(file.fileno(), 0)
+
+    def begin(self, raw: bytes) -> None:
+        """Note that an input runs from now on."""
+        raw = raw[: len(self.memory) - self.HEAD.size]
+        self.memory[self.HEAD.size : self.HEAD.size + len(raw)] = raw
+        self.HEAD.pack_into(self.memory, 0, monotonic(), len(raw))
+
+    def end(self) -> None:
+        """Note that nothing runs."""
+        self.HEAD.pack_into(self.memory, 0, 0.0, 0)
+
+    def running(self) -> tuple[bytes, float] | None:
+        """What runs, and for how many seconds it has."""
+        since, size = self.HEAD.unpack_from(self.memory)
+        return (self.memory[self.HEAD.size : self.HEAD.size + size], monotonic() - since) if since else None
+
+
+class Explorer:
+    """Judges one input after another, and tells what was found and how much was done.
+
+    Args:
+        bench: the target, and the oracles asked of it.
+        tell: takes what there is to tell.
+        is_new: whether an input that was run is one that libFuzzer keeps.
+        cases: how many to judge.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        tell: Callable[[Told], None],
+        is_new: Callable[[bytes], bool] = lambda raw: False,
+        cases: int | None = None,
+    ) -> None:
+        self.bench, self.tell, self.is_new = bench, tell, is_new
+        self.left = cases
+        self.seen: Counter[tuple[str, ...]] = Counter()
+        self.waiting: tuple[bytes, list[Deviation]] = (b"", [])
+        self.told = monotonic()
+        self.runs = self.cases = 0
+        self.inside = 0.0
+        self.repeats: Counter[str] = Counter()
+        self.goals: Counter[str] = Counter()
+
+    def __call__(self, raw: bytes) -> bool:
+        """Run and judge an input; says whether there is anything left to do."""
+        self._look_back()
+        given = decode(raw)
+        run = self.bench.run(to_case(given, self.bench.target))
+        self.runs += 1
+        self.cases += 1 if run.baseline is None else 2
+        self._note_goals(given, [breach.rule.id for breach in run.judgement.breaches])
+        for deviation in check(run, self.bench.oracles):
+            self._note(raw, deviation)
+        over = self.left is not None and self.cases >= self.left
+        if over or monotonic() - self.told >= TALLIED:
+            self.tally(last=over)
+        return not over
+
+    def tally(self, *, last: bool = False) -> None:
+        """Tell what was done since the last time."""
+        inside, self.inside = self.bench.driver.seconds - self.inside, self.bench.driver.seconds
+        self.tell(Tally(self.cases, inside, dict(self.repeats), dict(self.goals), last))
+        if self.left is not None:
+            self.left -= self.cases
+        self.cases = 0
+        self.repeats.clear()
+        self.goals.clear()
+        self.told = monotonic()
+
+    def _note(self, raw: bytes, deviation: Deviation) -> None:
+        sort = sort_of(deviation)
+        self.seen[sort] += 1
+        if self.seen[sort] <= KEPT:
+            self.tell(_seen(raw, deviation, new=False))
+            return
+        self.repeats[f"{deviation.oracle}.{deviation.kind}"] += 1
+        if self.seen[sort] <= TOLD:
+            self.waiting = (raw, [*self.waiting[1], deviation])
+
+    def _look_back(self) -> None:
+        """Tell of the last input if libFuzzer kept it: what fails behind a new branch may fail for a new reason."""
+        (raw, deviations), self.waiting = self.waiting, (b"", [])
+        if deviations and self.is_new(raw):
+            for deviation in deviations:
+                self.tell(_seen(raw, deviation, new=True))
+
+    def _note_goals(self, given: Input, broken: list[str]) -> None:
+        for rule in broken:
+            self.goals[f"rule: {rule}"] += 1
+        if given.end == "reset":
+            self.goals["connection reset"] += 1
+        if len(given.cuts) == 1 and self.runs % LOOKED == 0 and 0 < given.cuts[0] < len(given.data):
+            self.goals["cut " + Wire(given.data, self.bench.provider.framing).place(given.cuts[0])] += 1
+
+
+def sort_of(deviation: Deviation) -> tuple[str, ...]:
+    """What makes deviations alike before their causes are known."""
+    what = deviation.what if deviation.kind == "undeclared" else ""
+    rule = deviation.rule.id if deviation.rule is not None else ""
+    return deviation.oracle, deviation.kind, rule, deviation.verdict, deviation.error, what
+
+
+def _seen(raw: bytes, deviation: Deviation, *, new: bool) -> Seen:
+    oracle, kind, rule, verdict, error, _ = sort_of(deviation)
+    return Seen(raw, oracle, kind, deviation.what, rule, verdict, error, new)
+
+
+def digest(raw: bytes) -> str:
+    """The name that libFuzzer gives to the file of an input."""
+    return sha1(raw, usedforsecurity=False).hexdigest()
+
+
+def make(job: Job) -> Target:
+    """The target of a job."""
+    from ..config import Recipe
+
+    if job.spec:
+        return Recipe(job.spec, job.table).target(job.provider)
+    import pickle
+
+    found = pickle.loads(job.pickled)
+    assert isinstance(found, Target)
+    return found
+
+
+def main(path: str, arguments: list[str]) -> None:
+    """Run libFuzzer on the target of a job file; does not return."""
+    import atheris  # type: ignore[import-untyped]
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
+    _die_with_parent()
+    job = msgspec.json.decode(Path(path).read_bytes(), type=Job)
+    atheris.enabled_hooks.add("str")
+    with atheris.instrument_imports(include=list(job.packages)):
+        target = make(job)
+        with Bench(target, job.oracles) as bench:  # its timer is set first, so that libFuzzer leaves it alone
+            one, change = _callbacks(atheris, job, bench)
+            program = f"{sys.executable} -P -m {__spec__.name} {path}"
+            atheris.Setup([program, *arguments], one, custom_mutator=change.change, custom_crossover=change.cross)
+            atheris.Fuzz()
+
+
+def _callbacks(atheris: Any, job: Job, bench: Bench) -> tuple[Callable[[bytes], None], Mutator]:
+    box = Box(Path(job.box)) if job.box else None
+    pipe, kept = job.pipe, Path(job.kept)
+
+    def tell(told: Told) -> None:
+        line = TELL.encode(told) + b"\n"
+        while line and pipe is not None:
+            line = line[os.write(pipe, line) :]
+
+    explorer = Explorer(bench, tell, lambda raw: (kept / digest(raw)).exists(), job.cases)
+    avoid = frozenset(job.avoid)
+
+    def one(raw: bytes) -> None:
+        if avoid and digest(raw) in avoid:
+            return
+        if box is not None:
+            box.begin(raw)
+        try:
+            more = explorer(raw)
+        finally:  # what comes out of it is a mistake of ours, and not what the target did
+            if box is not None:
+                box.end()
+        if not more:
+            os._exit(0)
+
+    return one, Mutator(bench.provider, lambda data, limit: bytes(atheris.Mutate(data, limit)))
+
+
+def _die_with_parent() -> None:
+    """Have Linux end this process when the one that started it is gone, even if the target hangs in C."""
+    import ctypes
+
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

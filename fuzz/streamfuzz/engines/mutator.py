@@ -1,0 +1,186 @@
+"""How inputs are changed on the way through libFuzzer: edits of events, of one value, of bytes, and of cuts.
+
+Raw byte mutations seldom leave a stream a stream.  So a stream that parses is mostly changed as one: the same
+edits that the sweep enumerates are drawn here, and what an edit does not touch keeps its bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain, pairwise
+from random import Random
+from typing import TypeAlias
+
+from streamfuzz_strategies import cuts, mutations
+from streamfuzz_strategies.judge import Reading
+from streamfuzz_strategies.mutations import BYTE_EDITS, EVENT_EDITS, Mutation
+from streamfuzz_strategies.providers import Provider, get
+from streamfuzz_strategies.stream import Event, Stream
+from streamfuzz_strategies.wire import Wire
+
+from .fuzz_input import Input, decode, encode
+
+Mutate: TypeAlias = Callable[[bytes, int], bytes]
+"""libFuzzer's own mutations: bytes, and the most that may come of them."""
+
+RESTYLE = "write it in another style"
+
+_STRING = re.compile(rb'"((?:[^"\\]|\\.)+)"', re.DOTALL)
+
+_IN_STRINGS = 0.8
+"""How often a mutated value is a JSON string, where there is one, rather than all of its line."""
+
+_ROOM = 16
+"""Bytes by which a value may grow at once, beside doubling."""
+
+_MOST_CUTS = 32
+"""Cuts from which on a new one takes the place of all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A stream taken apart: its events, the bytes of each with all lines before it, and the bytes after the last."""
+
+    events: tuple[Event, ...]
+    spans: tuple[bytes, ...]
+    rest: bytes
+
+
+def parse(provider: Provider, data: bytes) -> Parsed:
+    """Take bytes apart into events; those of a stream that has none are all ``rest``."""
+    events = Reading(provider, data).events
+    stops = [0] * len(events)
+    for line in provider.framing.lines(data):
+        if line.frame < len(events):
+            stops[line.frame] = line.stop
+    bounds = (0, *stops)
+    return Parsed(events, tuple(data[a:b] for a, b in pairwise(bounds)), data[bounds[-1] :])
+
+
+@lru_cache(maxsize=256)
+def _menu(name: str, count: int) -> tuple[Mutation, ...]:
+    """Everything that the menus offer for a stream of so many events."""
+    provider, stream = get(name), Stream(name, tuple(Event({}) for _ in range(count)))
+    return tuple(chain(mutations.rewritings(provider, stream), mutations.damage(provider, stream)))
+
+
+class Mutator:
+    """Changes inputs; which change is made depends on the seed alone, and on libFuzzer's own mutations.
+
+    Args:
+        provider: whose streams the inputs are.
+        mutate: libFuzzer's own mutations.
+    """
+
+    def __init__(self, provider: Provider, mutate: Mutate) -> None:
+        self.provider = provider
+        self.mutate = mutate
+        self.choices = (self._bytes, self._bytes, self._value, self._value, self._value, self._edit, self._cut)
+        self.cuttings = (
+            self._fewer,
+            self._everywhere,
+            self._other_end,
+            self._aside,
+            self._anywhere,
+            self._where_readers_break,
+            self._empty,
+        )
+
+    def change(self, raw: bytes, limit: int, seed: int) -> bytes:
+        """Another input, of at most ``limit`` bytes."""
+        random = Random(seed)
+        given = decode(raw)
+        with suppress(ValueError):  # an edit that this framing cannot spell
+            return encode(random.choice(self.choices)(given, limit, random))[:limit]
+        return self.mutate(raw, limit)
+
+    def cross(self, raw: bytes, other: bytes, limit: int, seed: int) -> bytes:
+        """The beginning of one stream and the end of another, joined between events if they have any."""
+        random = Random(seed)
+        one, two = decode(raw), decode(other)
+        first, second = parse(self.provider, one.data), parse(self.provider, two.data)
+        if first.spans and second.spans:
+            head = first.spans[: random.randint(0, len(first.spans))]
+            tail = second.spans[random.randint(0, len(second.spans)) :]
+            data = b"".join((*head, *tail, second.rest))
+        else:
+            data = one.data[: random.randint(0, len(one.data))] + two.data[random.randint(0, len(two.data)) :]
+        return encode(_with(random.choice((one, two)), data))[:limit]
+
+    def _bytes(self, given: Input, limit: int, random: Random) -> Input:
+        return _with(given, self.mutate(given.data, max(limit, 1)))
+
+    def _value(self, given: Input, limit: int, random: Random) -> Input:
+        """Let libFuzzer mutate one value: of a line, or a JSON string in it; all around it stays."""
+        data = given.data
+        lines = [line for line in self.provider.framing.lines(data) if line.value < line.end]
+        if not lines:
+            return self._bytes(given, limit, random)
+        line = random.choice(lines)
+        start, stop = line.value, line.end
+        strings = [match.span(1) for match in _STRING.finditer(data, start, stop)]
+        if strings and random.random() < _IN_STRINGS:
+            start, stop = random.choice(strings)
+        changed = self.mutate(data[start:stop], 2 * (stop - start) + _ROOM)
+        return _with(given, data[:start] + changed + data[stop:])
+
+    def _edit(self, given: Input, limit: int, random: Random) -> Input:
+        """One edit of the menus: a rewriting, or damage."""
+        parsed = parse(self.provider, given.data)
+        mutation = random.choice(_menu(self.provider.name, len(parsed.events)))
+        if mutation.name in BYTE_EDITS:
+            return _with(given, BYTE_EDITS[mutation.name](given.data, *mutation.args))
+        stream = Stream(self.provider.name, parsed.events)
+        edited = EVENT_EDITS[mutation.name](self.provider, stream, *mutation.args)
+        if mutation.name == RESTYLE:
+            return _with(given, mutations.encode(self.provider, edited) + parsed.rest)
+        kept = {id(event): span for event, span in zip(parsed.events, parsed.spans, strict=True)}
+        spans = (kept[id(event)] if id(event) in kept else self._written(event) for event in edited.events)
+        return _with(given, b"".join((*spans, parsed.rest)))
+
+    def _written(self, event: Event) -> bytes:
+        return mutations.encode(self.provider, Stream(self.provider.name, (event,)))
+
+    def _cut(self, given: Input, limit: int, random: Random) -> Input:
+        """Other cuts, or another end; the bytes stay."""
+        return random.choice(self.cuttings)(given, random)
+
+    def _fewer(self, given: Input, random: Random) -> Input:
+        return replace(given, cuts=given.cuts[:: random.randint(2, 8)] if random.random() < 0.5 else cuts.WHOLE)
+
+    def _everywhere(self, given: Input, random: Random) -> Input:
+        return replace(given, cuts=cuts.every_byte(len(given.data)))
+
+    def _other_end(self, given: Input, random: Random) -> Input:
+        return replace(given, end="reset" if given.end == "eof" else "eof")
+
+    def _aside(self, given: Input, random: Random) -> Input:
+        size, by = len(given.data), random.choice((-2, -1, 1, 2))
+        moving = random.randrange(len(given.cuts) or 1)
+        moved = (min(size, max(0, at + by)) if i == moving else at for i, at in enumerate(given.cuts))
+        return replace(given, cuts=tuple(sorted(moved)))
+
+    def _anywhere(self, given: Input, random: Random) -> Input:
+        return self._cut_at(given, random.randint(0, len(given.data)))
+
+    def _where_readers_break(self, given: Input, random: Random) -> Input:
+        spots = cuts.hostile(Wire(given.data, self.provider.framing))
+        return self._cut_at(given, random.choice(spots)) if spots else given
+
+    def _empty(self, given: Input, random: Random) -> Input:
+        return self._cut_at(given, random.choice(given.cuts)) if given.cuts else given
+
+    def _cut_at(self, given: Input, offset: int) -> Input:
+        kept = given.cuts if len(given.cuts) < _MOST_CUTS else cuts.WHOLE
+        return replace(given, cuts=tuple(sorted((*kept, offset))))
+
+
+def _with(given: Input, data: bytes) -> Input:
+    """The input with other bytes; its cuts stay where they are, as far as there is something to cut."""
+    if given.cuts and given.cuts == cuts.every_byte(len(given.data)):
+        return replace(given, data=data, cuts=cuts.every_byte(len(data)))
+    return replace(given, data=data, cuts=tuple(offset for offset in given.cuts if offset <= len(data)))

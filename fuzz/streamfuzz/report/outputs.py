@@ -1,0 +1,52 @@
+"""The reports that a command was asked for, as subscribers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from ..happenings import Subscriber
+from .event_log import EventLog
+from .github import GitHub
+from .junit import JUnit
+from .sarif import Sarif
+
+
+def subscribers(
+    *,
+    junit: Path | None = None,
+    sarif: Path | None = None,
+    events: Path | None = None,
+    github: bool = False,
+    html: Path | None = None,
+    stream: TextIO | None = None,
+) -> list[Subscriber]:
+    """Make the reports that were asked for; each file is tried at once.
+
+    Args:
+        junit: where to write a JUnit file.
+        sarif: where to write a SARIF file.
+        events: where to write the event log.
+        github: whether to print annotations and write a job summary for GitHub Actions.
+        html: where to write the page.
+        stream: where annotations are printed; by default on stdout.  The others who print there must be told
+            of a happening before these are.
+
+    Raises:
+        UsageError: one of them cannot be written.
+    """
+    made: list[Subscriber] = []
+    if events is not None:
+        made.append(EventLog(events))
+    if junit is not None:
+        made.append(JUnit(junit))
+    if sarif is not None:
+        made.append(Sarif(sarif))
+    if html is not None:
+        from .page import Page
+
+        made.append(Page(html))
+    if github:
+        made.append(GitHub(stream if stream is not None else sys.stdout))
+    return made
