@@ -13,6 +13,7 @@ SLOW = (
     "strategies/test_judge.py",
     "strategies/test_mutations.py",
     "fuzz/targets",
+    "fuzz/nightly",
     "fuzz/test_campaign.py",
     "fuzz/test_cli.py",
     "fuzz/test_cli_bad_input.py",

@@ -220,20 +220,23 @@ def _cost(driver: Driver, chunks: Sequence[Any]) -> float:
     return min(once() for _ in range(3))
 
 
-QUICK = 0.001
-"""Seconds of a run up to which a hundred runs are no matter; of slower targets a fifth must do."""
-
 TOO_SLOW = 0.02
 """Seconds of a run above which a target is not asked for leaks."""
 
-BELIEVED = 2000
-"""Runs after which memory that still grows is no cache that fills."""
+WARMING = 0.015
+"""Seconds of runs that come before what is measured, and as many are measured first."""
 
-DOUBTING = 4.0
-"""Seconds that it may take to make sure of a leak; where they do not suffice, nothing is said."""
+BELIEVED = 1000
+"""Runs until which memory that grows may be a cache that fills."""
+
+DOUBTING = 6.0
+"""Seconds that it may take to make sure of a leak; of a target that needs more, nothing is said."""
 
 LEAKED = 0.05
 """Bytes kept of each byte of a stream that count as a leak; a count or a flag for each stream is less."""
+
+LITTLE = 60.0
+"""Bytes kept of a stream that are no leak however short it is: less than an empty list takes in another."""
 
 
 def leak(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviation]:
@@ -241,20 +244,18 @@ def leak(driver: Driver, provider: Provider, case: Case) -> Iterator[Deviation]:
     trace = driver.run(case.chunks, case.end)
     if trace.ending in UNENDED or trace.seconds > TOO_SLOW:
         return
-    runs = 100 if trace.seconds <= QUICK else 20
-    limit = max(16.0, LEAKED * case.size)
-    _run_often(driver, case, runs)
+    runs = min(100, max(10, int(WARMING / trace.seconds)))
+    limit = max(LITTLE, LEAKED * case.size)
     with _traced():
+        _run_often(driver, case, runs)
         before, started, done = _kept(), perf_counter(), 0
         while done < BELIEVED:
             _run_often(driver, case, runs)
-            done += runs
-            now = _kept()
+            now, done = _kept(), done + runs
             each = (now - before) / runs
-            if each < limit or perf_counter() - started > DOUBTING:
+            if each < limit or BELIEVED * (perf_counter() - started) / done > DOUBTING:
                 return
-            # A cache that is full grows no more, so each stretch is longer than all before it together.
-            before, runs = now, max(runs, done)
+            before, runs = now, done  # a cache that was full half way no longer shows
     yield Deviation("bounded", "leaked", "memory, in bytes kept of every stream that was read:", 0, round(each))
 
 

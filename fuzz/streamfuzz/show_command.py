@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from rich.text import Text
 
 from streamfuzz_strategies import providers
 
@@ -22,8 +21,9 @@ from .oracles import check
 from .report.console import Console
 from .report.marks import marks
 from .ruler.beside import beside, rows_of
-from .ruler.linear import sentences
+from .ruler.linear import cropped, sentences
 from .ruler.page import ASCII, NARROWEST, UNICODE, Line, Page, Role
+from .ruler.paint import painted
 from .spec import UsageError
 from .svg import picture
 
@@ -32,19 +32,6 @@ ROWS = 300
 
 PICTURED = 88
 """Columns of a picture, which has no terminal to fit."""
-
-STYLES: dict[Role, str] = {
-    "head": "bold",
-    "number": "dim",
-    "escape": "cyan",
-    "cut": "bold red",
-    "gap": "dim italic",
-    "pointer": "bold yellow",
-    "gave": "green",
-    "good": "green",
-    "bad": "bold red",
-}
-"""How a terminal with colours shows the parts of a line."""
 
 _WORDS = {"complete": "a complete message", "refuse": "no complete message", "either": "odd: may be read or refused"}
 
@@ -89,7 +76,7 @@ def show(case: Path, target: str | None, provider: str | None, whole: bool, line
     if svg is not None:
         drawn = picture(
             list(page_of(shown, Page(PICTURED, UNICODE, False, rows))),
-            title=shown.file.why or f"The case {case.name}",
+            title=printable(shown.file.why or f"The case {case.name}"),
             description="\n".join(told(shown, plain=False, whole=whole)),
         )
         try:
@@ -128,11 +115,6 @@ def _finding(bench: Bench, case: Case, deviation: Deviation) -> Finding:
     return explain(bench, case, deviation)
 
 
-def painted(line: Line) -> Text:
-    """A line as rich prints it."""
-    return Text.assemble(*((span.text, STYLES.get(span.role, "")) for span in line.spans))
-
-
 def page_of(shown: Shown, page: Page) -> Iterator[Line]:
     """The whole page: what is wrong, the ruler with what the target did, what it should have, and the judge's word."""
     trace = shown.run.trace if shown.run is not None else None
@@ -156,10 +138,11 @@ def told(shown: Shown, *, plain: bool, whole: bool) -> Iterator[str]:
     yield from sentences(shown.case, trace=trace, marks=shown.marks, ascii=plain, whole=whole)
     if shown.run is not None:
         outcome, *rows = rows_of(shown.run, plain)
-        yield f"It should end as: {outcome.expected}"
+        yield f"It should end as: {cropped(outcome.expected, whole)}"
         for row in rows:
             if row.differs:
-                yield f"{row.name.capitalize()}: given {row.gave}; expected {row.expected}"
+                gave, expected = cropped(row.gave, whole), cropped(row.expected, whole)
+                yield f"{row.name.capitalize()}: given {gave}; expected {expected}"
     yield from (printable(sentence, plain=plain) for sentence in _reasons(shown))
 
 

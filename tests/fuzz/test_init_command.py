@@ -23,7 +23,7 @@ SOUND = "reader.feed(chunk)"
 BUG = 'reader.feed(chunk.decode("utf-8", "replace").encode())'
 """Each chunk decoded by itself: a character that a cut goes through is lost."""
 
-HOUR, SECONDS = ('time = "30m"', 'change = "2m"'), ('time = "8s"', 'change = "6s"')
+LONG, SHORT = ('time = "30m"', 'change = "2m"'), ('time = "15s"', 'change = "12s"')
 """What the configuration says of time, and what the tests have."""
 
 
@@ -91,7 +91,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A scaffolded project, whose searches are short."""
     folder = tmp_path_factory.mktemp("healthy")
     shell(folder, "streamfuzz init")
-    for long, short in zip(HOUR, SECONDS, strict=True):
+    for long, short in zip(LONG, SHORT, strict=True):
         change(folder / "streamfuzz.toml", long, short)
     return folder
 

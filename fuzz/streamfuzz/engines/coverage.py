@@ -11,6 +11,7 @@ import os
 import pickle
 import re
 import selectors
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,13 +37,15 @@ from streamfuzz_strategies.styles import SINGLE_STYLES, styles
 from streamfuzz_strategies.text import FAMILIES
 from streamfuzz_strategies.wire import Wire
 
-from ..bench import Bench
+from ..bench import Bench, read
 from ..case import Case
 from ..config import Recipe
 from ..deviation import Deviation
+from ..nightly.box import Box, Deadly
+from ..oracles import unended
 from ..spec import Target, UsageError
 from . import Batch, Budget, Sighting, fuzz_input
-from .coverage_child import HEAR, Box, Job, Seen, Tally, Told, digest
+from .coverage_child import HEAR, Job, Seen, Tally, Told, digest
 from .dictionary import words, written
 from .fuzz_input import Input
 from .sweep import draw_batch
@@ -60,8 +63,11 @@ DRAWN = 48
 ROOM = 4096
 """Bytes that an input may always have; if the longest to begin with has more, as many as that one."""
 
-MEMORY = 2048
-"""MiB that a process may use before that counts as a finding."""
+MEMORY = 2 << 30
+"""Bytes that a target may use, beside what it takes when it is loaded."""
+
+HOW, NEW = "coverage", "coverage, in code that nothing before reached"
+"""How a case came about; the second is one of a sort that was told before."""
 
 PATIENCE = 10.0
 """Seconds beyond its timeout that a run may take before the process is killed: then it hangs where Python cannot."""
@@ -154,18 +160,16 @@ def job(bench: Bench, setup: Setup, kept: Path) -> Job:
         UsageError: the target cannot be made in another process.
     """
     target = bench.target
-    packages = setup.packages or packages_of(target)
-    made = Job(packages, bench.oracles, kept=str(kept.absolute()))
-    if setup.recipe is not None:
-        recipe = setup.recipe
-        return msgspec.structs.replace(made, spec=recipe.spec, table=recipe.table, provider=target.provider)
+    made = target if setup.recipe is None else (setup.recipe, target.provider)
     try:
-        return msgspec.structs.replace(made, pickled=pickle.dumps(target))
+        pickled = pickle.dumps(made)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise UsageError(
             f"the coverage engine runs the target {target.name} in another process, where it cannot be had "
             f"({error}): make it a function or class at the top of a module"
         ) from None
+    packages = setup.packages or packages_of(target)
+    return Job(packages, bench.oracles, pickled, kept=str(kept.absolute()), memory=MEMORY)
 
 
 def command(path: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
@@ -225,35 +229,49 @@ class _Process:
     pipe: int
     box: Box
     log: Path
-    artifacts: Path
     rest: bytes = b""
     told: bool = False
     hung: bool = False
     last: bool = False
+    run: int | None = None
+    since: float = 0.0
 
     def hear(self) -> list[Told]:
         """What it told since the last time."""
-        chunk = os.read(self.pipe, 1 << 20)
-        *lines, self.rest = (self.rest + chunk).split(b"\n")
+        *lines, self.rest = (self.rest + os.read(self.pipe, 1 << 20)).split(b"\n")
         found = [HEAR.decode(line) for line in lines]
         self.told = self.told or bool(found)
         self.last = self.last or any(isinstance(each, Tally) and each.last for each in found)
         return found
+
+    def watch(self, patience: float) -> None:
+        """Kill it if it has been at one and the same run for too long."""
+        run = self.box.running
+        if run is None or run != self.run:
+            self.run, self.since = run, monotonic()
+        elif monotonic() - self.since > patience:
+            self.hung = True
+            self.running.kill()
+
+    def death(self) -> Deadly | None:
+        """How it ended, if a run is to blame."""
+        case, code = self.box.case, self.running.returncode
+        if case is None:
+            return None
+        if self.hung:
+            how = f"still running after {monotonic() - self.since:.0f} s, and had to be killed"
+            return Deadly(case, "hang", "killed", how, however_cut=True)
+        if code >= 0:
+            return Deadly(case, "died", f"exit {code}", f"exited with code {code}", however_cut=True)
+        name = signal.Signals(-code).name
+        return Deadly(case, "died", name, f"killed by signal {-code} ({name})", however_cut=True)
 
     def close(self) -> None:
         """End it, whatever it does."""
         self.running.kill()
         self.running.wait()
         os.close(self.pipe)
-
-
-@dataclass(frozen=True, slots=True)
-class Death:
-    """How a process ended that should not have: the input that it ran, the kind of deviation, and what is known."""
-
-    raw: bytes
-    kind: str
-    how: str
+        self.box.close()
 
 
 class _Search:
@@ -263,7 +281,7 @@ class _Search:
         self.kept = setup.folder or folder_of(bench.target)
         self.job = job(bench, setup, self.kept)
         self.left = budget.cases
-        self.avoid: list[str] = []
+        self.avoid: list[Deadly] = []
         self.processes: list[_Process] = []
         self.begun = 0
         self.selector = selectors.DefaultSelector()
@@ -308,11 +326,10 @@ class _Search:
         place.mkdir()
         ours, theirs = os.pipe()
         share = None if self.left is None else -(-self.left // self.setup.jobs)
-        asked = msgspec.structs.replace(
-            self.job, box=str(place / "box"), pipe=theirs, cases=share, avoid=tuple(self.avoid)
-        )
+        box, log = Box.make(), place / "log"
+        avoid = pickle.dumps(tuple(self.avoid))
+        asked = msgspec.structs.replace(self.job, box=box.path, pipe=theirs, cases=share, avoid=avoid)
         (place / "job").write_bytes(msgspec.json.encode(asked))
-        box, log = Box(place / "box"), place / "log"
         line, environment = command(place / "job", *self._arguments(place))
         with log.open("wb") as errors:
             running = subprocess.Popen(
@@ -324,7 +341,7 @@ class _Search:
                 pass_fds=(theirs,),
             )
         os.close(theirs)
-        process = _Process(running, ours, box, log, place)
+        process = _Process(running, ours, box, log)
         self.processes.append(process)
         self.selector.register(ours, selectors.EVENT_READ, process)
 
@@ -336,12 +353,11 @@ class _Search:
             "-len_control=0",
             f"-dict={self.scratch / 'words'}",
             f"-artifact_prefix={place}{os.sep}",
-            f"-rss_limit_mb={MEMORY}",
+            "-rss_limit_mb=0",  # the process bounds itself, so that too much is an error that the target gets to see
             f"-reload={int(self.setup.jobs > 1)}",
             "-handle_int=0",
             "-close_fd_mask=3",
             "-verbosity=0",
-            "-use_value_profile=1",
             str(self.kept),
             str(self.scratch / "seeds"),
         ]
@@ -358,10 +374,7 @@ class _Search:
                 self._ended(batch, process)
         patience = self.bench.target.timeout + PATIENCE
         for process in self.processes:
-            running = process.box.running()
-            if running is not None and running[1] > patience and not process.hung:
-                process.hung = True
-                process.running.kill()
+            process.watch(patience)
         return batch
 
     def _take(self, batch: Batch, told: Told) -> None:
@@ -382,24 +395,25 @@ class _Search:
         verdict: Any = told.verdict
         claimed = Deviation(told.oracle, told.kind, told.what, rule=rule, verdict=verdict, error=told.error)
         same = (deviation for deviation in self.bench.deviations(case) if deviation.same_as(claimed))
-        return Sighting(case, next(same, claimed), "coverage, behind a new branch" if told.new else "coverage")
+        return Sighting(case, next(same, claimed), NEW if told.new else HOW)
 
     # -- when a process ends before its time --------------------------------------------------------------------
 
     def _ended(self, batch: Batch, process: _Process) -> None:
+        death, last, code = process.death(), process.last, process.running.returncode
         self.processes.remove(process)
         self.selector.unregister(process.pipe)
         process.close()
-        if process.last:
+        if last:
             return
-        death = death_of(process.artifacts, process.box.running(), process.running.returncode, hung=process.hung)
-        if death is None:
+        if death is not None:
+            self.avoid.append(death)
+            worst = read(death.case).judge(death.case.end).worst
+            deviation = unended(death.trace, self.bench.target, worst.rule if worst is not None else None)
+            batch.cases += 1
+            batch.sightings.append(Sighting(death.case, deviation, HOW))
+        elif code or not process.told:
             raise self._failed(process)
-        self.avoid.append(digest(death.raw))
-        case = fuzz_input.to_case(fuzz_input.decode(death.raw), self.bench.target)
-        deviation = Deviation("bounded", death.kind, "the process of the target", got=death.how)
-        batch.cases += 1
-        batch.sightings.append(Sighting(case, deviation, "coverage"))
         if len(self.avoid) < DEATHS:
             self._begin()
 
@@ -409,52 +423,3 @@ class _Search:
         if process.told:
             return RuntimeError("\n".join(["the coverage process failed:", *lines[-20:]]))
         return UsageError(f"the coverage engine cannot run {self.bench.target.name}: {lines[-1].strip()}")
-
-
-_KINDS = {"crash": "crashed", "timeout": "hung", "slow-unit": "hung", "oom": "memory", "leak": "memory"}
-"""What the beginning of an artifact's name says of its input."""
-
-
-def death_of(place: Path, running: tuple[bytes, float] | None, code: int, *, hung: bool = False) -> Death | None:
-    """What a process died of: its artifact, if libFuzzer could still write one, else the input in its box.
-
-    Args:
-        place: where it would have written an artifact.
-        running: what was in its box.
-        code: what it returned, as :mod:`subprocess` tells it.
-        hung: whether it was killed because it hung.
-    """
-    for path in sorted(place.iterdir()):
-        if artifact_kind(path) is not None:
-            return read_artifact(path)
-    if running is None:
-        return None
-    raw, seconds = running
-    if hung:
-        return Death(raw, "hung", f"still running after {seconds:.0f} s, and not to be interrupted")
-    if code == -9:
-        return Death(raw, "memory", "killed by the system, which happens when memory runs out")
-    return Death(raw, "crashed", f"killed by signal {-code}" if code < 0 else f"the process exited with code {code}")
-
-
-def artifact_kind(path: Path) -> str | None:
-    """The kind of deviation that the name of an artifact stands for; ``None``: it is the name of no artifact."""
-    return next((kind for prefix, kind in _KINDS.items() if path.name.startswith(f"{prefix}-")), None)
-
-
-def read_artifact(path: Path) -> Death:
-    """Read an artifact of libFuzzer.
-
-    Raises:
-        UsageError: it cannot be read, or its name is not that of an artifact.
-    """
-    kind = artifact_kind(path)
-    if kind is None:
-        known = ", ".join(f"{prefix}-" for prefix in _KINDS)
-        raise UsageError(f"{path} is no artifact of libFuzzer: its name begins with none of {known}")
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-    words = {"crashed": "crashed", "hung": "took too long", "memory": "took too much memory"}
-    return Death(raw, kind, f"the process {words[kind]}")

@@ -2,32 +2,34 @@
 
 ``python -m streamfuzz.engines.coverage_child JOB ARGUMENT...``: a job file, and arguments of libFuzzer.  libFuzzer
 never returns, and starts this program again by itself to merge or to minimise, so all there is to know is in the
-job file.  What happens is told on a pipe, one JSON object a line; what runs just now stands in a *box*, a file that
-outlives the process.
+job file.  What happens is told on a pipe, one JSON object a line; what runs just now stands in a box that outlives
+the process.
 """
 
 from __future__ import annotations
 
-import mmap
+import ctypes
 import os
+import pickle
 import signal
-import struct
 import sys
 from collections import Counter
 from collections.abc import Callable
 from hashlib import sha1
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import msgspec
 
 from streamfuzz_strategies.wire import Wire
 
+from .. import drive
 from ..bench import Bench
 from ..deviation import Deviation
+from ..nightly.box import Box, Recorder
 from ..oracles import check
 from ..spec import Target
+from .dictionary import constants
 from .fuzz_input import Input, decode, to_case
 from .mutator import Mutator
 
@@ -48,28 +50,26 @@ class Job(msgspec.Struct, frozen=True):
     """What the process is asked to do.
 
     Attributes:
-        spec, table, provider: how to make the target, as :class:`~..config.Recipe` says; or
-        pickled: the target itself.
         packages: top-level packages whose code is watched.
         oracles: the invariants to hold the target to.
+        made: a pickle of the target, or of a recipe and a provider.
         kept: the folder where libFuzzer puts inputs that reach new code.
-        box: the file that says what runs just now.
+        box: the path of a :class:`~..nightly.box.Box` in which to note what runs.
         pipe: the file descriptor on which to tell what happens.
         cases: how many cases to judge; ``None``: no limit.
-        avoid: digests of inputs that are not to be run again.
+        avoid: a pickle of the cases that are known to be deadly.
+        memory: bytes that the target may use.
     """
 
     packages: tuple[str, ...]
     oracles: tuple[str, ...]
-    spec: str = ""
-    table: str = ""
-    provider: str = ""
-    pickled: bytes = b""
+    made: bytes
     kept: str = ""
     box: str = ""
     pipe: int | None = None
     cases: int | None = None
-    avoid: tuple[str, ...] = ()
+    avoid: bytes = pickle.dumps(())
+    memory: int | None = None
 
 
 class Seen(msgspec.Struct, frozen=True, tag=True):
@@ -98,38 +98,6 @@ class Tally(msgspec.Struct, frozen=True, tag=True):
 Told = Seen | Tally
 TELL = msgspec.json.Encoder()
 HEAR: msgspec.json.Decoder[Told] = msgspec.json.Decoder(Told)
-
-
-class Box:
-    """The input that runs just now and since when, in a file that two processes share.
-
-    Args:
-        path: of the file.
-        size: bytes of the longest input; longer ones are cut short.
-    """
-
-    HEAD = struct.Struct("<dI")
-
-    def __init__(self, path: Path, size: int = 1 << 20) -> None:
-        if not path.exists():
-            path.write_bytes(bytes(self.HEAD.size + size))
-        with path.open("r+b") as file:
-            self.memory = mmap.mmap(file.fileno(), 0)
-
-    def begin(self, raw: bytes) -> None:
-        """Note that an input runs from now on."""
-        raw = raw[: len(self.memory) - self.HEAD.size]
-        self.memory[self.HEAD.size : self.HEAD.size + len(raw)] = raw
-        self.HEAD.pack_into(self.memory, 0, monotonic(), len(raw))
-
-    def end(self) -> None:
-        """Note that nothing runs."""
-        self.HEAD.pack_into(self.memory, 0, 0.0, 0)
-
-    def running(self) -> tuple[bytes, float] | None:
-        """What runs, and for how many seconds it has."""
-        since, size = self.HEAD.unpack_from(self.memory)
-        return (self.memory[self.HEAD.size : self.HEAD.size + size], monotonic() - since) if since else None
 
 
 class Explorer:
@@ -228,17 +196,14 @@ def digest(raw: bytes) -> str:
     return sha1(raw, usedforsecurity=False).hexdigest()
 
 
-def make(job: Job) -> Target:
+def make(pickled: bytes) -> Target:
     """The target of a job."""
-    from ..config import Recipe
-
-    if job.spec:
-        return Recipe(job.spec, job.table).target(job.provider)
-    import pickle
-
-    found = pickle.loads(job.pickled)
-    assert isinstance(found, Target)
-    return found
+    found = pickle.loads(pickled)
+    if isinstance(found, Target):
+        return found
+    recipe, provider = found
+    made: Target = recipe.target(provider)
+    return made
 
 
 def main(path: str, arguments: list[str]) -> None:
@@ -246,50 +211,51 @@ def main(path: str, arguments: list[str]) -> None:
     import atheris  # type: ignore[import-untyped]
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
-    _die_with_parent()
+    _end_with_parent()
     job = msgspec.json.decode(Path(path).read_bytes(), type=Job)
+    recorder = None
+    if job.box:
+        drive.recorder = recorder = Recorder(Box(job.box), job.memory)
+        recorder.avoid = pickle.loads(job.avoid)
     atheris.enabled_hooks.add("str")
     with atheris.instrument_imports(include=list(job.packages)):
-        target = make(job)
+        target = make(job.made)
         with Bench(target, job.oracles) as bench:  # its timer is set first, so that libFuzzer leaves it alone
-            one, change = _callbacks(atheris, job, bench)
+            words = constants(job.packages)
+            mutator = Mutator(bench.provider, lambda data, limit: bytes(atheris.Mutate(data, limit)), words)
             program = f"{sys.executable} -P -m {__spec__.name} {path}"
-            atheris.Setup([program, *arguments], one, custom_mutator=change.change, custom_crossover=change.cross)
+            atheris.Setup(
+                [program, *arguments],
+                judging(job, bench, recorder),
+                custom_mutator=mutator.change,
+                custom_crossover=mutator.cross,
+            )
             atheris.Fuzz()
 
 
-def _callbacks(atheris: Any, job: Job, bench: Bench) -> tuple[Callable[[bytes], None], Mutator]:
-    box = Box(Path(job.box)) if job.box else None
-    pipe, kept = job.pipe, Path(job.kept)
+def judging(job: Job, bench: Bench, recorder: Recorder | None) -> Callable[[bytes], None]:
+    """What libFuzzer is to call with each input; it ends the process when there is nothing left to do."""
+    kept = Path(job.kept)
 
     def tell(told: Told) -> None:
         line = TELL.encode(told) + b"\n"
-        while line and pipe is not None:
-            line = line[os.write(pipe, line) :]
+        while line and job.pipe is not None:
+            line = line[os.write(job.pipe, line) :]
 
     explorer = Explorer(bench, tell, lambda raw: (kept / digest(raw)).exists(), job.cases)
-    avoid = frozenset(job.avoid)
 
     def one(raw: bytes) -> None:
-        if avoid and digest(raw) in avoid:
-            return
-        if box is not None:
-            box.begin(raw)
-        try:
-            more = explorer(raw)
-        finally:  # what comes out of it is a mistake of ours, and not what the target did
-            if box is not None:
-                box.end()
-        if not more:
+        if not explorer(raw):
+            os._exit(0)
+        if recorder is not None and recorder.stopped():  # with little memory left; a new process goes on
+            explorer.tally()
             os._exit(0)
 
-    return one, Mutator(bench.provider, lambda data, limit: bytes(atheris.Mutate(data, limit)))
+    return one
 
 
-def _die_with_parent() -> None:
+def _end_with_parent() -> None:
     """Have Linux end this process when the one that started it is gone, even if the target hangs in C."""
-    import ctypes
-
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Any
 
 from streamfuzz_strategies.framing import BOM
 from streamfuzz_strategies.mutations import ODD_PAYLOADS, encode
@@ -15,6 +18,9 @@ from streamfuzz_strategies.styles import SINGLE_STYLES
 
 LONGEST = 64
 """Bytes of the longest word that libFuzzer takes."""
+
+MOST = 2000
+"""How many texts of a target's code are taken, the shortest first."""
 
 
 @lru_cache(maxsize=16)
@@ -76,6 +82,46 @@ def _of_value(value: Json) -> Iterator[bytes]:
             yield from _of_value(item)
     else:
         yield json.dumps(value).encode()
+
+
+def constants(packages: Sequence[str]) -> tuple[bytes, ...]:
+    """The texts that the code of loaded packages holds: what it compares its input to is among them.
+
+    Args:
+        packages: top-level packages; of ours only the modules that nothing but a target needs.
+    """
+    found: dict[bytes, None] = {}
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in packages and not name.startswith(_OURS):
+            for code in _codes(vars(module), name):
+                found.update(dict.fromkeys(_texts(code)))
+    return tuple(sorted(found, key=len)[:MOST])
+
+
+_OURS = ("streamfuzz_strategies", "streamfuzz.engines", "streamfuzz.nightly")
+
+
+def _codes(namespace: Mapping[str, Any], module: str) -> Iterator[CodeType]:
+    """The code of the functions that are defined in a module, also in its classes."""
+    for value in list(namespace.values()):
+        kind = type(value)  # asked of the type, because a module may hold objects that import more when touched
+        if kind is property or kind is classmethod or kind is staticmethod:
+            value = value.fget if kind is property else value.__func__
+            kind = type(value)
+        if kind is FunctionType and value.__module__ == module:
+            yield value.__code__
+        elif issubclass(kind, type) and type.__getattribute__(value, "__module__") == module:
+            yield from _codes(type.__getattribute__(value, "__dict__"), module)
+
+
+def _texts(code: CodeType) -> Iterator[bytes]:
+    for constant in code.co_consts[1:]:  # the first is the docstring, or None
+        if isinstance(constant, CodeType):
+            yield from _texts(constant)
+        for text in constant if isinstance(constant, (tuple, frozenset)) else (constant,):
+            word = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+            if isinstance(word, bytes) and 0 < len(word) <= LONGEST // 2:
+                yield word
 
 
 def written(found: Sequence[bytes]) -> str:

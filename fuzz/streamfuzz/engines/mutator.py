@@ -7,9 +7,9 @@ edits that the sweep enumerates are drawn here, and what an edit does not touch 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, pairwise
 from random import Random
@@ -34,6 +34,9 @@ _STRING = re.compile(rb'"((?:[^"\\]|\\.)+)"', re.DOTALL)
 _IN_STRINGS = 0.8
 """How often a mutated value is a JSON string, where there is one, rather than all of its line."""
 
+_CROSSED = 0.25
+"""How often two inputs are crossed when libFuzzer asks for it."""
+
 _ROOM = 16
 """Bytes by which a value may grow at once, beside doubling."""
 
@@ -41,24 +44,12 @@ _MOST_CUTS = 32
 """Cuts from which on a new one takes the place of all others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """A stream taken apart: its events, the bytes of each with all lines before it, and the bytes after the last."""
-
-    events: tuple[Event, ...]
-    spans: tuple[bytes, ...]
-    rest: bytes
-
-
-def parse(provider: Provider, data: bytes) -> Parsed:
-    """Take bytes apart into events; those of a stream that has none are all ``rest``."""
-    events = Reading(provider, data).events
-    stops = [0] * len(events)
+def spans(provider: Provider, data: bytes) -> tuple[bytes, ...]:
+    """The bytes of each frame with all lines before it, and last those after the last frame, if there are any."""
+    stops: dict[int, int] = {}
     for line in provider.framing.lines(data):
-        if line.frame < len(events):
-            stops[line.frame] = line.stop
-    bounds = (0, *stops)
-    return Parsed(events, tuple(data[a:b] for a, b in pairwise(bounds)), data[bounds[-1] :])
+        stops[line.frame] = line.stop
+    return tuple(data[start:stop] for start, stop in pairwise((0, *stops.values())))
 
 
 @lru_cache(maxsize=256)
@@ -74,12 +65,15 @@ class Mutator:
     Args:
         provider: whose streams the inputs are.
         mutate: libFuzzer's own mutations.
+        words: what may be worth writing into a value.
     """
 
-    def __init__(self, provider: Provider, mutate: Mutate) -> None:
+    def __init__(self, provider: Provider, mutate: Mutate, words: Sequence[bytes] = ()) -> None:
         self.provider = provider
         self.mutate = mutate
-        self.choices = (self._bytes, self._bytes, self._value, self._value, self._value, self._edit, self._cut)
+        self.words = tuple(words)
+        word = (self._word,) * 3 if words else ()
+        self.changes = (self._bytes, self._bytes, *word, self._value, self._value, self._edit, self._cut)
         self.cuttings = (
             self._fewer,
             self._everywhere,
@@ -95,18 +89,22 @@ class Mutator:
         random = Random(seed)
         given = decode(raw)
         with suppress(ValueError):  # an edit that this framing cannot spell
-            return encode(random.choice(self.choices)(given, limit, random))[:limit]
+            return encode(random.choice(self.changes)(given, limit, random))[:limit]
         return self.mutate(raw, limit)
 
     def cross(self, raw: bytes, other: bytes, limit: int, seed: int) -> bytes:
-        """The beginning of one stream and the end of another, joined between events if they have any."""
+        """The beginning of one stream and the end of another, joined between frames if they have any.
+
+        libFuzzer would cross as often as it changes, which is far too often, so most of the time it is a change.
+        """
         random = Random(seed)
+        if random.random() >= _CROSSED:
+            return self.change(raw, limit, seed)
         one, two = decode(raw), decode(other)
-        first, second = parse(self.provider, one.data), parse(self.provider, two.data)
-        if first.spans and second.spans:
-            head = first.spans[: random.randint(0, len(first.spans))]
-            tail = second.spans[random.randint(0, len(second.spans)) :]
-            data = b"".join((*head, *tail, second.rest))
+        head, tail = spans(self.provider, one.data), spans(self.provider, two.data)
+        if len(head) > 1 and len(tail) > 1:
+            kept, added = head[: random.randrange(len(head))], tail[random.randrange(len(tail)) :]
+            data = b"".join((*kept, *added))
         else:
             data = one.data[: random.randint(0, len(one.data))] + two.data[random.randint(0, len(two.data)) :]
         return encode(_with(random.choice((one, two)), data))[:limit]
@@ -115,32 +113,45 @@ class Mutator:
         return _with(given, self.mutate(given.data, max(limit, 1)))
 
     def _value(self, given: Input, limit: int, random: Random) -> Input:
-        """Let libFuzzer mutate one value: of a line, or a JSON string in it; all around it stays."""
+        """Let libFuzzer mutate one value; all around it stays."""
         data = given.data
-        lines = [line for line in self.provider.framing.lines(data) if line.value < line.end]
-        if not lines:
-            return self._bytes(given, limit, random)
-        line = random.choice(lines)
-        start, stop = line.value, line.end
-        strings = [match.span(1) for match in _STRING.finditer(data, start, stop)]
-        if strings and random.random() < _IN_STRINGS:
-            start, stop = random.choice(strings)
+        start, stop = self._place(data, random)
         changed = self.mutate(data[start:stop], 2 * (stop - start) + _ROOM)
         return _with(given, data[:start] + changed + data[stop:])
 
+    def _word(self, given: Input, limit: int, random: Random) -> Input:
+        """Write a word into a value, over what is there or between it."""
+        data, word = given.data, random.choice(self.words)
+        start, stop = self._place(data, random)
+        at = random.randint(start, stop)
+        return _with(given, data[:at] + word + data[min(stop, at + len(word)) if random.random() < 0.5 else at :])
+
+    def _place(self, data: bytes, random: Random) -> tuple[int, int]:
+        """Where some value begins and ends: that of a line, each kind of line as often, or a JSON string in it."""
+        kinds: dict[str, list[tuple[int, int]]] = {}
+        for line in self.provider.framing.lines(data):
+            if line.value < line.end:
+                kinds.setdefault(line.kind, []).append((line.value, line.end))
+        if not kinds:
+            return 0, len(data)
+        start, stop = random.choice(random.choice(list(kinds.values())))
+        strings = [match.span(1) for match in _STRING.finditer(data, start, stop)]
+        return random.choice(strings) if strings and random.random() < _IN_STRINGS else (start, stop)
+
     def _edit(self, given: Input, limit: int, random: Random) -> Input:
         """One edit of the menus: a rewriting, or damage."""
-        parsed = parse(self.provider, given.data)
-        mutation = random.choice(_menu(self.provider.name, len(parsed.events)))
+        data, events = given.data, Reading(self.provider, given.data).events
+        mutation = random.choice(_menu(self.provider.name, len(events)))
         if mutation.name in BYTE_EDITS:
-            return _with(given, BYTE_EDITS[mutation.name](given.data, *mutation.args))
-        stream = Stream(self.provider.name, parsed.events)
-        edited = EVENT_EDITS[mutation.name](self.provider, stream, *mutation.args)
+            return _with(given, BYTE_EDITS[mutation.name](data, *mutation.args))
+        edited = EVENT_EDITS[mutation.name](self.provider, Stream(self.provider.name, events), *mutation.args)
+        parts = spans(self.provider, data)
+        rest = b"".join(parts[len(events) :])
         if mutation.name == RESTYLE:
-            return _with(given, mutations.encode(self.provider, edited) + parsed.rest)
-        kept = {id(event): span for event, span in zip(parsed.events, parsed.spans, strict=True)}
-        spans = (kept[id(event)] if id(event) in kept else self._written(event) for event in edited.events)
-        return _with(given, b"".join((*spans, parsed.rest)))
+            return _with(given, mutations.encode(self.provider, edited) + rest)
+        kept = dict(zip(map(id, events), parts, strict=False))
+        written = (kept[id(event)] if id(event) in kept else self._written(event) for event in edited.events)
+        return _with(given, b"".join((*written, rest)))
 
     def _written(self, event: Event) -> bytes:
         return mutations.encode(self.provider, Stream(self.provider.name, (event,)))

@@ -21,7 +21,7 @@ from typing import Any
 from streamfuzz_strategies.judge import End
 
 from ..case import Case
-from ..spec import Target
+from ..spec import Target, UsageError
 from ..trace import Ending, Failure, Trace
 
 SIZE = 4 * 2**20
@@ -48,14 +48,20 @@ class Box:
         """Make the file and map it.
 
         Raises:
-            OSError: there is no room for temporary files.
+            UsageError: there is no room for temporary files.
         """
-        handle, path = tempfile.mkstemp(prefix="streamfuzz-")
         try:
-            os.ftruncate(handle, SIZE)
-        finally:
-            os.close(handle)
-        return cls(path)
+            handle, path = tempfile.mkstemp(prefix="streamfuzz-")
+            try:
+                os.ftruncate(handle, SIZE)
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(handle, 0, SIZE)  # else a full disk would kill whoever writes to the map
+            finally:
+                os.close(handle)
+            return cls(path)
+        except OSError as error:
+            place = tempfile.gettempdir()
+            raise UsageError(f"cannot write to {place}: {error.strerror or error}; make room or set TMPDIR") from None
 
     def unlink(self) -> None:
         """Remove the file's name; what is mapped stays.  Where a mapped file has to keep its name, it does."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 import msgspec
@@ -18,21 +18,21 @@ from ..config import folder_name
 from ..corpus import place
 from ..corpus_commands import prune_command
 from ..engines import Budget
-from ..happenings import Happening, Subscriber
 from ..report.console import Console
 from ..report.json_report import night_json, result_json
 from ..report.night_console import NightConsole
-from ..report.outputs import subscribers
+from ..report.outputs import subscribers, together
 from ..spec import UsageError
 from ..stopping import on_signals
 from .history import History
 from .job import Job
 from .keeper import Keeper
-from .lane import Limits
 from .settings import Mode, Settings, settings
 from .store import Store
 from .tasks import Shard
-from .workers import Workers, cluster, local
+
+if TYPE_CHECKING:
+    from .workers import Workers
 
 FINDINGS = Path("streamfuzz-findings")
 """Where mode ``change`` writes what it finds; it only reads the corpus."""
@@ -99,13 +99,19 @@ def nightly(
             context.invoke(prune_command, place=asked.corpus, target=target, as_json=as_json)
         return 0
     console = NightConsole(sys.stderr if as_json else sys.stdout)
-    tellers: list[Subscriber] = [console]
-    tellers += subscribers(junit=junit, sarif=sarif, events=events, github=github, html=html)
-
-    def tell(happening: Happening) -> None:
-        for teller in tellers:
-            teller(happening)
-
+    tell = together(
+        [
+            console,
+            *subscribers(
+                junit=junit,
+                sarif=sarif,
+                events=events,
+                github=github,
+                html=html,
+                stream=sys.stderr if as_json else sys.stdout,
+            ),
+        ]
+    )
     keeper = Keeper(store, FINDINGS if mode == "change" else None)
     try:
         with on_signals() as stop, _workers(asked) as hands:
@@ -121,6 +127,9 @@ def nightly(
 
 
 def _workers(asked: Settings) -> AbstractContextManager[Workers]:
+    from .lane import Limits
+    from .workers import cluster, local
+
     limits = Limits(asked.memory, asked.patience)
     return cluster(asked.scheduler, limits) if asked.scheduler is not None else local(asked.workers, limits)
 
@@ -142,4 +151,3 @@ def _again(text: str, as_json: bool) -> int:
         spec = shard.field.recipe.spec
         console.finish(result, replay=lambda reported: f"streamfuzz replay {spec} {reported.path}")
     return result.exit_code
-

@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import DefaultContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from time import monotonic
@@ -41,6 +42,11 @@ TICK = 0.1
 
 STARTING = 60.0
 """Seconds that a process may take until it is ready for its first task."""
+
+
+# A process forked from a clean one that has imported what it needs is there in no time; others begin from nothing.
+_METHOD: DefaultContext = mp.get_context("forkserver" if sys.platform == "linux" else "spawn")  # type: ignore[assignment]
+_METHOD.set_forkserver_preload([f"{__package__}.guarded", "streamfuzz.cli"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +193,7 @@ class Lane:
             raise Lost(f"needed more than {_size(self.limits.memory)}", "MemoryError", "memory", content)
         return content
 
-    def _wait(
-        self, worker: _Worker, told: Callable[[Any], None], patience: float
-    ) -> tuple[str, Any, bool]:
+    def _wait(self, worker: _Worker, told: Callable[[Any], None], patience: float) -> tuple[str, Any, bool]:
         """Wait for the answer, with an eye on the clock."""
         number, since = None, monotonic()
         while True:
@@ -220,28 +224,24 @@ class Lane:
                 "this process may start no other processes, so targets cannot be guarded in it: start Dask workers "
                 "with `dask worker --no-nanny`, or set distributed.worker.daemon to false"
             )
-        method = mp.get_context("forkserver" if sys.platform == "linux" else "spawn")
-        method.set_forkserver_preload([__package__ + ".guarded"])
         box = Box.make()
-        mine, theirs = method.Pipe()
-        process = method.Process(target=serve, args=(theirs, box.path, self.limits.memory), name="streamfuzz")
-        process.start()
+        mine, theirs = _METHOD.Pipe()
+        process = _METHOD.Process(target=serve, args=(theirs, box.path, self.limits.memory), name="streamfuzz")
+        try:
+            process.start()
+        except BaseException:
+            box.close()
+            raise
         theirs.close()
-        self._worker = _Worker(process, mine, box)
-        if not mine.poll(STARTING) or not self._greeted(mine):
+        self._worker = worker = _Worker(process, mine, box)
+        if not _is_ready(mine):
             self.close()
             raise UsageError(
                 f"a worker process did not start (exit code {process.exitcode}): if streamfuzz is called from a "
                 f"script, call it below `if __name__ == '__main__':`"
             )
         box.unlink()
-        return self._worker
-
-    def _greeted(self, pipe: Connection) -> bool:
-        try:
-            return bool(pipe.recv() == READY)
-        except (EOFError, OSError):
-            return False
+        return worker
 
     def _lost(self, worker: _Worker, waited: float | None) -> Lost:
         """Read the box of a process that is lost, and clear up."""
@@ -281,6 +281,13 @@ class Lane:
         if self._worker is not None:
             self._worker.pipe.close()
             self._worker.box.close()
+
+
+def _is_ready(pipe: Connection) -> bool:
+    try:
+        return pipe.poll(STARTING) and bool(pipe.recv() == READY)
+    except (EOFError, OSError):
+        return False
 
 
 def _signal(number: int) -> tuple[str, str]:
@@ -341,14 +348,14 @@ def _answer(request: bytes, recorder: Recorder) -> bytes:
     try:
         task, args, recorder.avoid = pickle.loads(request)
         result = task(*args)
-        return ForkingPickler.dumps(("done", result, recorder.is_spent()))
+        return bytes(ForkingPickler.dumps(("done", result, recorder.is_spent())))
     except MemoryError:
-        answer = "spent", None, True
+        answer: tuple[str, Any, bool] = ("spent", None, True)
     except UsageError as error:
         answer = "usage", str(error), False
     except BaseException:  # noqa: BLE001 - whatever it is, the parent must hear of it
         answer = "failed", traceback.format_exc(), False
-    return ForkingPickler.dumps(answer)
+    return bytes(ForkingPickler.dumps(answer))
 
 
 def _end_with_parent() -> None:

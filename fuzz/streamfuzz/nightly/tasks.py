@@ -186,10 +186,12 @@ def _sort(sighting: Sighting) -> Sort:
     return deviation.oracle, deviation.kind, deviation.rule.id if deviation.rule else "", sighting.how
 
 
-def settle(recipe: Recipe, finding: Finding, seconds: float, times: int) -> tuple[Finding, int]:
+def settle(
+    recipe: Recipe, finding: Finding, seconds: float, times: int, stopped: Callable[[], bool] = lambda: False
+) -> tuple[Finding, int]:
     """Make a finding small and run it again and again: the smaller finding, and how often it failed in ``times``."""
     with Bench(recipe.target(finding.case.provider)) as bench:
-        small = shrink(bench, finding, seconds)
+        small = shrink(bench, finding, seconds, stopped)
         failed = sum(
             any(deviation.same_as(small.deviation) for deviation in bench.deviations(small.case)) for _ in range(times)
         )
@@ -212,6 +214,11 @@ def rerun(recipe: Recipe, files: Sequence[tuple[str, CaseFile]]) -> list[Rerun]:
     for name, file in files:
         target = recipe.target(file.case.provider)
         with Bench(target) as bench:
-            replayed = replay_one(bench, name, file)
-        done.append(Rerun(name, replayed.status, replayed.findings, replayed.judge_differs))
+            done.append(rerun_one(bench, name, file))
     return done
+
+
+def rerun_one(bench: Bench, name: str, file: CaseFile) -> Rerun:
+    """Run one kept case again on a target that is on the bench."""
+    replayed = replay_one(bench, name, file)
+    return Rerun(name, replayed.status, replayed.findings, replayed.judge_differs)

@@ -93,7 +93,7 @@ def cluster(address: str, limits: Limits) -> Iterator[Workers]:
             raise UsageError(
                 f"the scheduler at {address} has no workers: start some with `dask worker --no-nanny {address}`"
             )
-        lost = (CancelledError, dask.CommClosedError, dask.scheduler.KilledWorker, OSError)
+        lost = (CancelledError, dask.comm.core.CommClosedError, dask.scheduler.KilledWorker, OSError)
         executor = client.get_executor(pure=False)
         yield Workers(executor, sum(threads.values()), limits, lambda: None, lost, lambda: client.status != "running")
     finally:

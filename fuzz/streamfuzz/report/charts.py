@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from markupsafe import Markup
 
@@ -23,7 +24,7 @@ POINTS = 240
 STRETCHES = 40
 """Stretches of time for each of which there is a rate."""
 
-LEFT, RIGHT, TOP, BOTTOM = 4, 4, 8, 16
+MARGIN, TOP, BOTTOM = 4, 8, 16
 
 STACKED = ("new", "again", "known")
 """What the column of a night is made of, from the bottom."""
@@ -57,48 +58,41 @@ def _cases(curve: Sequence[Point], seconds: float) -> float:
 def curves(curve: Sequence[Point]) -> list[tuple[str, str, Markup]]:
     """The small charts of a search: the name, the highest value in words, and the picture of each."""
     few = thinned(curve, POINTS)
-    series: list[tuple[str, str, list[tuple[float, float]]]] = [
-        ("Findings", "findings", [(point.seconds, point.findings) for point in few]),
-        ("Goals reached", "goals", [(point.seconds, point.goals) for point in few]),
-        ("Rules broken", "rules", [(point.seconds, point.rules) for point in few]),
-        ("Cases a second", "rate", rates(curve)),
-    ]
-    return [
-        (name, f"{max((y for _, y in line), default=0):,.0f}", _small(line, kind, steps=kind != "rate"))
-        for name, kind, line in series
-    ]
+    counts = {
+        "Findings": [(point.seconds, point.findings) for point in few],
+        "Goals reached": [(point.seconds, point.goals) for point in few],
+        "Rules broken": [(point.seconds, point.rules) for point in few],
+    }
+    made = [(name, _highest(line), _small(_steps(line), line)) for name, line in counts.items()]
+    rate = rates(curve)
+    return [*made, ("Cases a second", _highest(rate), _small(rate, rate))]
 
 
-def _small(line: Sequence[tuple[float, float]], kind: str, *, steps: bool) -> Markup:
-    """One line over time, with the area below it."""
+Line: TypeAlias = Sequence[tuple[float, float]]
+
+
+def _highest(line: Line) -> str:
+    return f"{max((y for _, y in line), default=0):,.0f}"
+
+
+def _steps(line: Line) -> Line:
+    """The line of a count, which holds until the moment at which it grows."""
+    levels = [0.0, *(y for _, y in line)]
+    return [step for level, (x, y) in zip(levels, line, strict=False) for step in ((x, level), (x, y))]
+
+
+def _small(drawn: Line, line: Line) -> Markup:
+    """A line over time with the area below it, on axes that end where ``line`` does."""
     wide = max((x for x, _ in line), default=0) or 1
     high = max((y for _, y in line), default=0) or 1
-    floor = HEIGHT - BOTTOM
-    path = f"M{LEFT} {floor}"
-    for x, y in line:
-        across = LEFT + (WIDTH - LEFT - RIGHT) * x / wide
-        up = floor - (floor - TOP) * y / high
-        path += f"H{across:.1f}V{up:.1f}" if steps else f"L{across:.1f} {up:.1f}"
+    floor, right = HEIGHT - BOTTOM, WIDTH - MARGIN
+    points = [(MARGIN + (right - MARGIN) * x / wide, floor - (floor - TOP) * y / high) for x, y in drawn]
+    path = f"M{MARGIN} {floor}" + "".join(f"L{x:.1f} {y:.1f}" for x, y in points)
     return Markup(
-        '<svg class="curve {}" viewBox="0 0 {} {}" aria-hidden="true" focusable="false">'
-        '<path class="area" d="{}V{}Z"/><path class="line" d="{}"/>'
-        '<path class="axis" d="M{} {}H{}"/><text x="{}" y="{}">0</text>'
-        '<text x="{}" y="{}" text-anchor="end">{}</text></svg>'
-    ).format(
-        kind,
-        WIDTH,
-        HEIGHT,
-        path,
-        floor,
-        path,
-        LEFT,
-        floor + 0.5,
-        WIDTH - RIGHT,
-        LEFT,
-        HEIGHT - 3,
-        WIDTH - RIGHT,
-        HEIGHT - 3,
-        duration(wide),
+        f'<svg class="curve" viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true" focusable="false">'
+        f'<path class="area" d="{path}V{floor}Z"/><path class="line" d="{path}"/>'
+        f'<path class="axis" d="M{MARGIN} {floor}.5H{right}"/><text x="{MARGIN}" y="{HEIGHT - 3}">0</text>'
+        f'<text x="{right}" y="{HEIGHT - 3}" text-anchor="end">{duration(wide)}</text></svg>'
     )
 
 

@@ -176,8 +176,6 @@ SCHEMA: Mapping[str, Json] = {
 class EventLog:
     """Writes what happens into a file, line by line, so that a job that is killed leaves what happened until then.
 
-    If the disk is full the job goes on without the log, and the end of the job tells.
-
     Args:
         path: of the file; what it had before is gone.
 
@@ -188,9 +186,8 @@ class EventLog:
     def __init__(self, path: Path) -> None:
         claim(path)
         self.path = path
-        self.failure: OSError | None = None
         try:
-            self.file = path.open("w", encoding="ascii", newline="\n")
+            path.write_bytes(b"")
         except OSError as error:
             raise unwritable(path, error) from None
 
@@ -198,24 +195,13 @@ class EventLog:
         """Write a line.
 
         Raises:
-            UsageError: the job has ended, and not all of it could be written.
+            UsageError: it cannot be written.
         """
-        if self.failure is None:
-            try:
-                self.file.write(line(happening, datetime.now(UTC)))
-                self.file.flush()
-            except OSError as error:
-                self.failure = error
-        if isinstance(happening, Ended):
-            self._close()
-            if self.failure is not None:
-                raise unwritable(self.path, self.failure)
-
-    def _close(self) -> None:
         try:
-            self.file.close()
-        except OSError as error:  # what is left in its buffer cannot be written either
-            self.failure = error
+            with self.path.open("a", encoding="ascii", newline="\n") as file:
+                file.write(line(happening, datetime.now(UTC)))
+        except OSError as error:
+            raise unwritable(self.path, error) from None
 
 
 def line(happening: Happening, time: datetime) -> str:

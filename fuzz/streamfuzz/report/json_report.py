@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -140,6 +140,7 @@ REPLAY_SCHEMA: Mapping[str, Json] = {
                 status={"enum": ["pass", "warn", "known", "flaky", "fail", "error"]},
                 sentence={**_TEXT_OR_NULL, "description": "What goes wrong, or why the file could not be run."},
                 signature={**_TEXT_OR_NULL, "description": "What makes two failures one finding."},
+                signatures={**_TEXTS, "description": "Those of everything that goes wrong."},
                 judge_differs={
                     **_TEXT_OR_NULL,
                     "description": "What the judge says today, if not what the file expects.",
@@ -253,7 +254,8 @@ def known_json(known: Known) -> dict[str, Json]:
 def _replayed(replayed: Replayed) -> dict[str, Json]:
     worst = min(replayed.findings, key=_severity, default=None)
     sentence, signature = (worst.sentence, worst.signature) if worst is not None else (None, None)
-    return _row(replayed.path, replayed.status, sentence, signature, replayed.judge_differs or None)
+    all_of_them = [finding.signature for finding in replayed.findings]
+    return _row(replayed.path, replayed.status, sentence, signature, all_of_them, replayed.judge_differs or None)
 
 
 def _severity(finding: Finding) -> tuple[bool, bool]:
@@ -261,13 +263,19 @@ def _severity(finding: Finding) -> tuple[bool, bool]:
 
 
 def _row(
-    file: str, status: str, sentence: str | None, signature: str | None = None, judge_differs: str | None = None
+    file: str,
+    status: str,
+    sentence: str | None,
+    signature: str | None = None,
+    signatures: Sequence[str] = (),
+    judge_differs: str | None = None,
 ) -> dict[str, Json]:
     return {
         "file": file,
         "status": status,
         "sentence": sentence,
         "signature": signature,
+        "signatures": list(signatures),
         "judge_differs": judge_differs,
     }
 

@@ -26,7 +26,7 @@ REFRESH = 0.2
 """Seconds between two drawings of the table on a terminal."""
 
 NAME = 40
-"""The most columns that the name of a target gets in a table."""
+"""The most columns that a name gets in a table; on a narrow terminal, a third of them."""
 
 IN_SHORT = 50
 """The most findings that are told of one kind."""
@@ -164,7 +164,7 @@ class NightConsole(Paper):
         return lines
 
     def _name(self, name: str) -> Text:
-        return Text(crop(self.safe(name), NAME, self.gap))
+        return Text(crop(self.safe(name), min(NAME, self.terminal.width // 3), self.gap))
 
     @staticmethod
     def _count(findings: int, news: int) -> Text:
@@ -220,7 +220,7 @@ class NightConsole(Paper):
                 Text(_rate(result.cases, result.seconds)),
                 self._count(len(result.findings), news),
                 Text(f"{reached}/{in_all}"),
-                Text(crop(self.safe(_engines(result)), NAME, self.gap)),
+                self._name(_engines(result)),
             )
         self.terminal.print(table)
         self.line("")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from ..happenings import Subscriber
+from ..happenings import Ended, Happening, Subscriber
+from ..spec import UsageError
 from .event_log import EventLog
 from .github import GitHub
 from .junit import JUnit
@@ -50,3 +52,24 @@ def subscribers(
     if github:
         made.append(GitHub(stream if stream is not None else sys.stdout))
     return made
+
+
+def together(subscribers: Sequence[Subscriber]) -> Subscriber:
+    """One subscriber that tells all of them.
+
+    One that cannot write is told no more, and the others still are: a full disk must not end a job nor take what
+    it found.  When the job has ended and all were told, the first failure is raised as a ``UsageError``.
+    """
+    told, failures = list(subscribers), list[UsageError]()
+
+    def tell(happening: Happening) -> None:
+        for subscriber in tuple(told):
+            try:
+                subscriber(happening)
+            except (UsageError, OSError) as error:
+                told.remove(subscriber)
+                failures.append(error if isinstance(error, UsageError) else UsageError(f"cannot print: {error}"))
+        if isinstance(happening, Ended) and failures:
+            raise failures[0]
+
+    return tell

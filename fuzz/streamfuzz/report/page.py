@@ -22,11 +22,10 @@ from streamfuzz_strategies import providers
 from streamfuzz_strategies.judge import GENERIC_RULES
 from streamfuzz_strategies.rules import Rule
 
-from .. import corpus
 from ..happenings import Ended, Happening
 from ..result import Night, Result
-from ..spec import UsageError
 from . import charts
+from .files import claim, write
 from .page_data import PastNight, ReplayOf, TraceOf, in_order, packed, short, tags
 from .words import duration, gone, meaning, plural, replay_command
 
@@ -77,11 +76,7 @@ class Page:
         trace_of: TraceOf | None = None,
         replay_of: ReplayOf | None = None,
     ) -> None:
-        if path.is_dir():
-            raise UsageError(
-                f"cannot write the report to {path}: it is a folder; give a file, as {path / 'report.html'}"
-            )
-        corpus.probe(path.parent)
+        claim(path)
         self.path = path
         self.past = past
         self.trace_of = trace_of
@@ -92,11 +87,7 @@ class Page:
         if not isinstance(happening, Ended):
             return
         content = page(happening.night, self.replay_of, past=self.past, trace_of=self.trace_of)
-        try:
-            corpus.write_whole(self.path, content.encode())
-        except OSError as error:
-            reason = error.strerror or error
-            raise UsageError(f"cannot write the report to {self.path}: {reason}; choose another place") from None
+        write(self.path, content.encode())
 
 
 def page(night: Night, replay_of: ReplayOf, *, past: Sequence[PastNight] = (), trace_of: TraceOf | None = None) -> str:

@@ -34,7 +34,7 @@ from ..trace import Trace
 from .marks import marks
 
 BYTES = 4096
-"""Bytes of a stream that its ruler shows; also the most frames or events, chunks named, and moments told."""
+"""Bytes of a stream that its ruler shows; also the most frames or events, and moments told."""
 
 TEXT = 1200
 """Characters of one text that are shown."""
@@ -50,6 +50,8 @@ PATIENCE = 20.0
 
 PLACE_NAMES = ("", *dict.fromkeys(chain.from_iterable(PLACES.values())))
 """The names of places, by the numbers that stand for them in the data."""
+
+_NUMBERS = {name: number for number, name in enumerate(PLACE_NAMES)}
 
 TraceOf: TypeAlias = Callable[[str, Case], Trace | None]
 """Runs a target, given by name, on a case; ``None`` where that cannot be done."""
@@ -116,11 +118,12 @@ class _Pack:
     """JSON values as deflated lines."""
 
     def __init__(self) -> None:
-        self.squeeze = zlib.compressobj(9)
+        self.squeeze = zlib.compressobj()
         self.made = bytearray()
 
     def add(self, line: Json) -> None:
-        self.made += self.squeeze.compress(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+        self.made += self.squeeze.compress(text.encode() + b"\n")
 
     @property
     def has_room(self) -> bool:
@@ -210,9 +213,14 @@ def _values(expected: Json, got: Json) -> list[Json]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value or "(empty text)"
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return (value or "(empty text)") if isinstance(value, str) else _json(value)
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    except (TypeError, ValueError, RecursionError):  # a target may give what only looks like JSON
+        return str(value)
 
 
 # -- the stream -----------------------------------------------------------------------------------------------
@@ -252,9 +260,9 @@ def _item(chunk: Frame | Event) -> str:
     """A frame or an event as JSON, without what it does not say."""
     if isinstance(chunk, Frame):
         said = {"event": chunk.event, "data": chunk.data, "id": chunk.id, "retry": chunk.retry}
-        return _text({n: value for n, value in said.items() if n == "data" or value != getattr(Frame(""), n)})
+        return _json({n: value for n, value in said.items() if n == "data" or value != getattr(Frame(""), n)})
     name = f"{chunk.name} " if chunk.name is not None else ""
-    return name + (chunk.data.text if isinstance(chunk.data, Raw) else _text(chunk.data))
+    return name + (chunk.data.text if isinstance(chunk.data, Raw) else _json(chunk.data))
 
 
 def _wire(case: Case, chunks: Sequence[Any], at: Sequence[int]) -> dict[str, Json]:
@@ -271,22 +279,27 @@ def _wire(case: Case, chunks: Sequence[Any], at: Sequence[int]) -> dict[str, Jso
         start = max(0, min(spot - BYTES // 2, len(data) - BYTES))
         stop = start + BYTES
     wire = Wire(data[:stop], providers.get(case.provider).framing)
-    places = [PLACE_NAMES.index(name) for name in wire.places()[start:]]
+    places = [_NUMBERS[name] for name in wire.places()[start:]]
     return {
         "bytes": data[start:stop].decode("latin-1"),
         "start": start,
         "size": len(data),
-        "chunks": list(map(len, pieces[: 2 * BYTES])),
+        "chunks": _runs(map(len, pieces)),
         "count": len(pieces),
         "lines": [
             [line.kind, line.start, line.name_end, line.value, line.end, line.stop, line.frame]
             for line in wire.lines
             if line.stop > start
         ],
-        # The cut before the byte at start + 1, and so on: so many in a row at the place with this number.
-        "places": [[number, sum(1 for _ in run)] for number, run in groupby(places)],
+        # The cut before the byte at start + 1, and so on, by the numbers of the places.
+        "places": _runs(places),
         "marks": [offset for offset in at if start <= offset <= stop],
     }
+
+
+def _runs(numbers: Iterable[int]) -> list[Json]:
+    """Numbers as pairs of each and how often it stands there in a row."""
+    return [[number, sum(1 for _ in run)] for number, run in groupby(numbers)]
 
 
 # -- what the target did --------------------------------------------------------------------------------------

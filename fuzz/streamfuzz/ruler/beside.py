@@ -48,20 +48,21 @@ def beside(run: Run, page: Page) -> list[Line]:
 
 def rows_of(run: Run, plain: bool) -> Iterator[Row]:
     """The rows of the table: how it ended, then each field, value or item that it gave or should have given."""
-    yield Row("outcome", _ending(run), _wanted_ending(run))
+    yield Row("outcome", exact(_ending(run), plain), exact(_wanted_ending(run), plain))
     if run.target.gives == "reply":
         yield from _reply(run, plain)
     elif run.target.gives == "json":
         wanted = [event.data for event in run.judgement.events[:1] if run.judgement.accepted]
         gave, expected = _told(run.trace.result, plain), _told(wanted[0], plain) if wanted else NOTHING
-        yield Row("value", gave if run.trace.ending == "complete" else NOTHING, expected, gave != expected)
+        gave = gave if run.trace.ending == "complete" else NOTHING
+        yield Row("value", gave, expected, gave != expected)
     else:
         yield from _items(run, plain)
 
 
 def _ending(run: Run) -> str:
     failure = run.trace.failure
-    return failure.type if failure is not None else run.trace.ending
+    return failure.type if failure is not None and run.trace.ending != "hang" else run.trace.ending
 
 
 def _wanted_ending(run: Run) -> str:

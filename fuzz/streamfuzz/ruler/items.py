@@ -11,8 +11,7 @@ from ..case import Case
 from ..legible import compact, exact
 from ..trace import Trace
 from .page import Line, Page
-from .report import Report
-from .told import ENDS
+from .told import ENDS, Doings
 
 
 def items(page: Page, case: Case, chunks: Sequence[Any], marks: Sequence[int], trace: Trace | None) -> list[Line]:
@@ -24,16 +23,15 @@ def _lines(page: Page, case: Case, chunks: Sequence[Any], marks: Sequence[int], 
     one = case.takes[:-1]
     numbers = max(len(one), len(str(len(chunks))))
     indent = 2 if page.stacked else numbers + 2
-    report = Report(page, case, trace, indent)
+    doings = Doings(page, case, trace, indent)
     kept = list(range(len(chunks))) if page.rows is None else _kept(len(chunks), page.rows, marks)
     if not page.stacked:
         yield page.line((f"{one:>{numbers}}", "number"))
-    yield from report.gave(0, 0)
+    yield from doings.gave(0, 0)
     before = -1
     for index in kept:
         if index > before + 1:
-            count = page.left_out(index - before - 1, case.takes).strip()
-            yield page.line((" " * indent, "gap"), (count, "gap"))
+            yield from page.fold(page.left_out(index - before - 1, case.takes).strip(), "gap", indent)
         text = exact(item(chunks[index], page.plain), page.plain)
         if page.rows is not None:
             text = page.shortened_text(text, (page.width - indent) * max(1, page.rows // max(1, len(kept))))
@@ -41,14 +39,14 @@ def _lines(page: Page, case: Case, chunks: Sequence[Any], marks: Sequence[int], 
         yield from page.numbered(number, text, "bytes", indent)
         if index in marks:
             yield page.line((" " * indent + "^ here", "pointer"))
-        yield from report.gave(before + 2, index + 1)
+        yield from doings.gave(before + 2, index + 1)
         before = index
     if not chunks:
         yield page.line((" " * indent + f"(no {case.takes})", "note"))
     yield from page.numbered(f"{'end':>{numbers}}  ", ENDS[case.end], "note", indent)
     if len(chunks) in marks:
         yield page.line((" " * indent + "^ here", "pointer"))
-    yield from report.ended()
+    yield from doings.ended()
 
 
 def _kept(count: int, rows: int, marks: Sequence[int]) -> list[int]:

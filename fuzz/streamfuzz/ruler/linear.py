@@ -14,7 +14,7 @@ from ..legible import exact, halved, standing
 from ..trace import Trace
 from . import PROBES
 from .items import item
-from .tokens import Spelling, boundary, divided
+from .tokens import Spelling, Token, boundary, divided
 from .told import by_chunk, ended, given
 
 LONGEST = 400
@@ -94,7 +94,7 @@ class _Teller:
 
     def _spelled(self, spelling: Spelling, data: bytes, start: int, stop: int) -> str:
         if self.whole or stop - start <= LONGEST:
-            return "".join(token.text for token in spelling.tokens(data, start, stop))
+            return "".join(map(_unmistakable, spelling.tokens(data, start, stop)))
         first, last = boundary(data, start + LONGEST // 2), boundary(data, stop - LONGEST // 2)
         head, tail = self._spelled(spelling, data, start, first), self._spelled(spelling, data, last, stop)
         return f"{head} ({last - first} bytes are left out here) {tail}"
@@ -126,8 +126,20 @@ class _Teller:
         yield f"The target {self._cropped(exact(ended(self.trace, self.case, self.plain), self.plain))}"
 
     def _cropped(self, text: str) -> str:
-        head, out, tail = halved(text, LONGEST)
-        return text if self.whole or not out else f"{head} ({out} characters are left out here) {tail}"
+        return cropped(text, self.whole)
+
+
+def cropped(text: str, whole: bool) -> str:
+    """A text without its middle where that is long, unless the whole is wanted."""
+    head, out, tail = halved(text, LONGEST)
+    return text if whole or not out else f"{head} ({out} characters are left out here) {tail}"
+
+
+def _unmistakable(token: Token) -> str:
+    r"""A token as it is told: line ends by their bytes, since nothing but a row tells them from the ``\n`` of JSON."""
+    if token.role != "escape" or token.text[1] not in "rn":
+        return token.text
+    return token.text.replace(r"\r", r"\x0D").replace(r"\n", r"\x0A")
 
 
 def _length(chunk: bytes | str) -> int:

@@ -92,11 +92,10 @@ class Page:
 
     def numbered(self, number: str, text: str, role: Role, indent: int) -> Iterator[Line]:
         """Words with a number before them, or above them where the page is narrow."""
+        first, *more = broken(text, self.width - indent)
         if self.stacked:
             yield from self.fold(number.strip(), "number")
-            yield from self.fold(text, role, indent)
-            return
-        first, *more = broken(text, self.width - indent)
+            number = ""
         yield self.line((f"{number:<{indent}}", "number"), (first, role))
         yield from (self.line((" " * indent, "number"), (row, role)) for row in more)
 

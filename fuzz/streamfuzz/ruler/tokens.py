@@ -56,7 +56,7 @@ class Spelling:
 
     def _line_end(self, piece: bytes, start: int, stop: int) -> Iterator[Token]:
         if stop - start == 2 and start + 1 in self.cuts:
-            yield Token(start, start + 1, r"\r", "escape")
+            yield Token(start, start + 1, r"\x0D", "escape")
             yield Token(start + 1, stop, r"\n", "escape", ends=True)
         else:
             yield Token(start, stop, "".join(map(SPELLED.__getitem__, piece.decode())), "escape", ends=True)
@@ -115,12 +115,12 @@ def divided(data: bytes, cuts: Set[int], offset: int) -> tuple[str, list[str]] |
     return whole, [data[a:b].hex(" ").upper() for a, b in pairwise(inside)]
 
 
-def gap(start: int, stop: int, sign: str, *, ends: bool) -> Token:
-    """What stands for bytes left out."""
-    return Token(start, stop, f"{sign} {stop - start} bytes {sign}", "gap", ends)
+def gap(start: int, stop: int, form: str, *, ends: bool) -> Token:
+    """What stands for bytes left out; ``form`` is its text but for their number."""
+    return Token(start, stop, form.format(stop - start), "gap", ends)
 
 
-def without_stretches(tokens: Sequence[Token], keep: Sequence[int], context: int, sign: str) -> list[Token]:
+def without_stretches(tokens: Sequence[Token], keep: Sequence[int], context: int, form: str) -> list[Token]:
     """Leave out what is further than ``context`` bytes from every offset to keep, by whole lines if it can be."""
     made: list[Token] = []
     position = 0
@@ -135,6 +135,6 @@ def without_stretches(tokens: Sequence[Token], keep: Sequence[int], context: int
             if places and starts[places[-1]] - starts[places[0]] >= max(WORTH, (starts[last] - starts[first]) // 2):
                 first, last = places[0], places[-1]
         made += tokens[position:first]
-        made.append(gap(starts[first], starts[last], sign, ends=tokens[last - 1].ends))
+        made.append(gap(starts[first], starts[last], form, ends=tokens[last - 1].ends))
         position = last
     return [*made, *tokens[position:]]

@@ -15,9 +15,8 @@ from ..case import Case
 from ..legible import TIDY, broken, cells, standing
 from ..trace import Trace
 from .page import Line, Page, Role, Span
-from .report import Report
 from .tokens import Spelling, Token, boundary, divided, gap, stretches, without_stretches
-from .told import ENDS
+from .told import ENDS, Doings
 
 CROWD = 10
 """Chunks beyond which a chunk gets no rows of its own, where the rows are few."""
@@ -57,8 +56,10 @@ class _Drawing:
         self.offset = max(len("byte"), len(str(len(self.data))))
         self.gutter = 2 if page.stacked else self.number + self.offset + 4
         self.room = page.width - self.gutter
-        self.report = Report(page, case, trace, self.gutter)
+        self.doings = Doings(page, case, trace, self.gutter)
         self.spelling = Spelling(self.cuts, case.takes == "text", page.plain, page.glyphs.cut)
+        sign = page.glyphs.gap
+        self.gap = f"{sign}{{}} bytes" if page.stacked else f"{sign} {{}} bytes {sign}"
         self.wire = Wire(self.data, providers.get(case.provider).framing)
 
     # -- laying out -----------------------------------------------------------------------------------------------
@@ -74,7 +75,7 @@ class _Drawing:
         rows = self._laid(whole)
         while len(rows) > self.page.rows and context > CONTEXT:
             context = max(context // 2, CONTEXT)
-            rows = self._laid(without_stretches(whole, keep, context, self.page.glyphs.gap))
+            rows = self._laid(without_stretches(whole, keep, context, self.gap))
         return rows
 
     def _near(self, keep: Sequence[int], context: int) -> Iterator[Token]:
@@ -83,7 +84,7 @@ class _Drawing:
         for (_, before), (start, stop) in pairwise([(0, 0), *spans]):
             if start > before:
                 ends = self.data[start - 1 : start] in (b"\n", b"\r")
-                yield gap(before, start, self.page.glyphs.gap, ends=ends)
+                yield gap(before, start, self.gap, ends=ends)
             yield from self.spelling.tokens(self.data, start, stop)
 
     def _laid(self, tokens: Iterable[Token]) -> list[_Row]:
@@ -104,9 +105,13 @@ class _Drawing:
                 rows.append(row)
             size = cells(self._spelled(token))
             if column + size >= self.room and row.tokens:
-                row = _Row(_carried(row.tokens))
+                carried = _carried(row.tokens)
+                column = sum(cells(self._spelled(one)) for one in carried)
+                if column + size >= self.room:  # what is left out is long for a token
+                    row.tokens += carried
+                    carried, column = [], 0
+                row = _Row(carried)
                 rows.append(row)
-                column = sum(cells(self._spelled(carried)) for carried in row.tokens)
             row.tokens.append(token)
             column += size
             if token.stop in self.cuts and not self.crowd:
@@ -125,24 +130,24 @@ class _Drawing:
             yield from page.fold(self._crowd(), "note", self.gutter)
         if not self.chunks:
             yield page.line((" " * self.gutter + "(no bytes)", "note"))
-        yield from self.report.gave(0, 0)
+        yield from self.doings.gave(0, 0)
         last = 0
         for row in rows:
             if row.chunk:
-                yield from self.report.gave(last + 1, row.chunk)
+                yield from self.doings.gave(last + 1, row.chunk)
                 last = row.chunk
             yield from self._row(row)
             yield from self._under(row)
         if self.crowd:
-            yield from self.report.among(len(self.chunks))
+            yield from self.doings.among(len(self.chunks))
         else:
-            yield from self.report.gave(last + 1, len(self.chunks))
+            yield from self.doings.gave(last + 1, len(self.chunks))
         length = len(self.data)
         number = f"end, byte {length}" if page.stacked else f"{'end':>{self.number}}  {length:>{self.offset}}  "
         yield from page.numbered(number, ENDS[self.case.end], "note", self.gutter)
         if length in self.marks:
             yield page.line((" " * self.gutter + "^ here", "pointer"))
-        yield from self.report.ended()
+        yield from self.doings.ended()
 
     def _crowd(self) -> str:
         count = len(self.chunks)
@@ -228,13 +233,13 @@ def _role(span: Span) -> Role:
 def _carried(tokens: list[Token]) -> list[Token]:
     r"""Take off the end of a full row what reads better on the next: all behind its last comma or colon.
 
-    A row that ends in ``\n`` ends in a line end, so an escape of JSON that looks like one goes on the next row too.
+    A row that ends in ``\n`` ends in a line end, so an escape of JSON that looks like one is broken in two.
     """
     back = next(
         (n for places in (", ", ":{[") for n in range(min(TIDY, len(tokens) // 2)) if tokens[-1 - n].text in places), 0
     )
     if not back and len(tokens) > 2 and tokens[-2].text == "\\" and tokens[-1].text in "nr":
-        back = 2
+        back = 1
     return [tokens.pop() for _ in range(back)][::-1]
 
 

@@ -153,7 +153,13 @@ def night(**more: object) -> Night:
         120.5,
         80.25,
         findings(),
-        [Fixed("faithful.lost: a comment", "reader loses the text because of a comment.", "corpus/reader/0a.json")],
+        [
+            Fixed(
+                "faithful.lost: a retry field",
+                "reader loses the text because of a retry field.",
+                "corpus/reader/0a.json",
+            )
+        ],
         (KNOWN,),
         goals,
         unmet,

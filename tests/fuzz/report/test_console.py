@@ -74,7 +74,7 @@ def test_a_finding_is_told_with_its_bytes_its_file_and_how_to_replay_it():
         "         1     0  : hi\\n",
         "                  ^^^^^^ here",
         "                  data: \\xE4┃",
-        "                            ^ cut inside a 3-byte character",
+        "                            ^ cut inside a 3-byte character: 你 is E4 ┃ BD A0",
         "         2    12  \\xBD\\xA0\\n",
         "                  \\n",
         "       end    16  end of stream",

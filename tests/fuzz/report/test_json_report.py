@@ -160,6 +160,7 @@ def test_a_replayed_case_is_told_by_its_worst_finding():
             "status": "fail",
             "sentence": "t loses the text 'a' because of a byte order mark.",
             "signature": "faithful.lost: a byte order mark",
+            "signatures": [one.signature for one in findings],
             "judge_differs": "it differs",
         }
     ]
@@ -168,7 +169,8 @@ def test_a_replayed_case_is_told_by_its_worst_finding():
 def test_a_passing_and_an_unreadable_case_are_told():
     read = valid(replay_json([Replayed("a", CaseFile(CASE), "pass")], {Path("b"): "b is empty"}), REPLAY_SCHEMA)
     assert read["exit_code"] == 2
+    nothing = {"signature": None, "signatures": [], "judge_differs": None}
     assert read["cases"] == [
-        {"file": "a", "status": "pass", "sentence": None, "signature": None, "judge_differs": None},
-        {"file": "b", "status": "error", "sentence": "b is empty", "signature": None, "judge_differs": None},
+        {"file": "a", "status": "pass", "sentence": None, **nothing},
+        {"file": "b", "status": "error", "sentence": "b is empty", **nothing},
     ]

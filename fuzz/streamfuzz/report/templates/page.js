@@ -74,22 +74,32 @@ function part([kind, , nameEnd, value, end], at) {
 class Ruler {
   constructor(stream, trace, end) {
     Object.assign(this, { stream, trace, end, caret: -1 });
-    this.ends = [];
+    this.ends = []; // offset just past each chunk
     let total = 0;
-    for (const size of stream.chunks) this.ends.push(total += size);
+    for (const [size, run] of stream.chunks) for (let n = 0; n < run; n++) this.ends.push(total += size);
     this.last = stream.count;
     this.step = this.last;
     this.places = placed(stream);
     this.begins = new Map(); // offset -> the chunks that begin there, counted from 1
-    this.ends.slice(0, -1).forEach((at, n) => this.begins.set(at, [...(this.begins.get(at) ?? []), n + 2]));
+    const stop = stream.start + stream.bytes.length;
+    for (let n = this.chunkOf(stream.start) - 1; n < this.last - 1 && this.ends[n] < stop; n++) {
+      const at = this.ends[n];
+      this.begins.set(at, [...(this.begins.get(at) ?? []), n + 2]);
+    }
     this.tokens = tokens(stream, this.begins);
     this.readout = make("p.readout", {}, "Point at a byte, or use the arrow keys in the stream: left and right by byte, up and down by chunk.");
     this.bytes = this.draw();
   }
 
+  /* Which chunk, counted from 1, a byte is in. */
   chunkOf(at) {
-    const found = this.ends.findIndex((end) => at < end);
-    return found < 0 ? this.last : found + 1;
+    let [low, high] = [0, this.last];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.ends[middle] > at) high = middle;
+      else low = middle + 1;
+    }
+    return low + 1;
   }
 
   draw() {
@@ -167,7 +177,9 @@ class Ruler {
     const until = this.step === 0 ? 0 : this.ends[this.step - 1] ?? this.stream.size;
     for (const token of this.tokens) token.node.classList.toggle("later", token.at >= until);
     const place = this.places.get(until);
-    this.moved?.(`${plural(until, "byte")}${place ? `, cut ${place}` : ""}`);
+    const words = `${plural(until, "byte")}${place ? `, cut ${place}` : ""}`;
+    this.readout.replaceChildren(make("b", {}, `After ${plural(this.step, "chunk")}`), `: ${words}`);
+    this.moved?.(words);
   }
 }
 
@@ -195,7 +207,7 @@ class Items {
 function drawnStream(title, ruler, trace, judge) {
   const { last } = ruler;
   const heading = make("h4", {}, make("span", {}, title));
-  const given = trace ? make("div.given", { tabindex: 0, role: "region", "aria-label": "What the target gave out" }) : null;
+  const given = trace ? make("div.given", { tabindex: 0, role: "group", "aria-label": "What the target gave out" }) : null;
   const box = make("div.stream", {}, heading, given ? make("div.halves", {}, ruler.bytes, given) : ruler.bytes, ruler.readout);
   if (last > 1 || trace) {
     const slider = make("input", { type: "range", min: 0, max: last, value: last, "aria-label": "Chunks read", title: "Chunks read", oninput: () => ruler.go(Number(slider.value)) });
@@ -248,7 +260,7 @@ function values(pairs) {
     while (same < most && texts[0][same] === texts[1][same]) same++;
     while (tail < most - same && texts[0].at(-1 - tail) === texts[1].at(-1 - tail)) tail++;
   }
-  return make("dl.values", {}, ...pairs.flatMap(([name, text]) => [make("dt", {}, name), make("dd", { tabindex: 0 }, ...(texts.length < 2 ? [text] : [
+  return make("dl.values", {}, ...pairs.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, ...(texts.length < 2 ? [text] : [
     make("span.same", {}, text.slice(0, same)), make("mark", {}, text.slice(same, text.length - tail)), make("span.same", {}, text.slice(text.length - tail)),
   ]))]));
 }
@@ -368,7 +380,7 @@ async function begin() {
   $("#filter").hidden = false;
   filter();
   if (location.hash.startsWith("#finding-")) follow();
-  else toggle($("#list li"), true);
+  else toggle($("#list > li"), true);
 }
 
 /* -- the rest of the page ------------------------------------------------------------------------------------- */
@@ -417,6 +429,6 @@ if ($("#filter")) {
   $("#before").addEventListener("click", () => turn(-1));
   $("#after").addEventListener("click", () => turn(1));
   addEventListener("hashchange", follow);
-  addEventListener("beforeprint", () => document.querySelectorAll("#list li").forEach((item) => toggle(item, true)));
+  addEventListener("beforeprint", () => document.querySelectorAll("#list > li").forEach((item) => toggle(item, true)));
   begin();
 }
