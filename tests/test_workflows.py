@@ -38,7 +38,7 @@ def commands(workflow: Any) -> Iterator[list[str]]:
         for line in step.get("run", "").splitlines():
             words = shlex.split(line)
             if words[:1] == ["streamfuzz"]:
-                yield words[1:]
+                yield words[1 : words.index("||") if "||" in words else None]
 
 
 @pytest.fixture(params=ALL)

@@ -149,7 +149,7 @@ def _call_form(call: Mapping[str, Json], fields: set[str]) -> dict[str, Json]:
 
     A call without arguments may be told as ``""`` or as ``{}``: the wire has both for the same thing.
     """
-    form = {name: call.get(name) for name in fields}
+    form = {name: call.get(name) for name in sorted(fields, key=lambda name: (name == "arguments", name))}
     if isinstance(form.get("arguments"), str):
         with suppress(MalformedJson):
             form["arguments"] = parse_json(form["arguments"] or "{}")

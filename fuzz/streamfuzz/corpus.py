@@ -46,11 +46,11 @@ AT_ONCE = 100
 S3 = ("s3", "s3a")
 """The schemes of URLs that mean a bucket of S3 or of what speaks like it."""
 
-TRIES = 2
-"""How often a request to S3 is made: who has the address wrong wants to know now, not in minutes."""
+PATIENCE = {"connect_timeout": 4, "read_timeout": 10, "retries": {"total_max_attempts": 2}}
+"""Seconds and tries for one request to S3: who has the address wrong wants to know now, not in minutes."""
 
-PATIENCE = {"connect_timeout": 4, "read_timeout": 20, "retries": {"total_max_attempts": TRIES}}
-"""The same for S3's client, with seconds for one request."""
+ANSWER = 20
+"""Seconds that writing one file to an object store may take; S3's client waits for leave to send with no limit."""
 
 
 def place(text: str) -> Place:
@@ -81,7 +81,7 @@ def place(text: str) -> Place:
     if not made.path.strip("/"):
         raise UsageError(f"{text} names no bucket: write {scheme}://bucket/folder")
     if scheme in S3:
-        store.retries = TRIES  # of its own, around those of the client
+        store.retries = 1  # of its own, around those of the client
     return made
 
 
@@ -103,7 +103,8 @@ def _asking(doing: str, where: Place) -> Iterator[None]:
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001 - each store's client has errors of its own
-        reason = " ".join(str(error).split()) or type(error).__name__
+        silent = "it does not answer" if isinstance(error, TimeoutError) else type(error).__name__
+        reason = " ".join(str(error).split()) or silent
         raise UsageError(
             f"cannot {doing} {where}: {reason}; check the address, the credentials, and that the bucket exists"
         ) from None
@@ -178,7 +179,7 @@ def write_whole(path: Place, content: bytes) -> None:
     """
     if not isinstance(path, Path):
         with _asking("write to", path.parent):
-            path.fs.pipe_file(path.path, content)
+            path.fs.pipe_file(path.path, content, **({"timeout": ANSWER} if path.fs.async_impl else {}))
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.parent / f".{secrets.token_hex(8)}{PART}"

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import get_terminal_size
 
 import click
 
@@ -90,8 +91,9 @@ def show(case: Path, target: str | None, provider: str | None, whole: bool, line
         for sentence in told(shown, plain=console.ascii, whole=whole):
             click.echo(sentence)
         return
-    width = max(console.terminal.width, NARROWEST)
-    for line in page_of(shown, Page(width, ASCII if console.ascii else UNICODE, console.ascii, rows)):
+    # A terminal that cannot be redrawn still has a width.
+    width = get_terminal_size().columns if sys.stdout.isatty() else console.terminal.width
+    for line in page_of(shown, Page(max(width, NARROWEST), ASCII if console.ascii else UNICODE, console.ascii, rows)):
         console.terminal.print(painted(line), soft_wrap=True)
 
 

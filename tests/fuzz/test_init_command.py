@@ -141,6 +141,7 @@ def signatures(folder: Path) -> set[str]:
     return {json.loads(path.read_text())["found"]["signature"] for path in folder.rglob("mine/*.json")}
 
 
+@pytest.mark.slow
 def test_its_tests_pass_and_a_kept_case_is_one_of_them(copied: Callable[[str], Path]) -> None:
     project = copied("project")
     change(project / "tests/test_streamfuzz.py", "cases=5_000", "cases=300")

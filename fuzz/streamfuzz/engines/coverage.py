@@ -419,7 +419,13 @@ class _Search:
 
     def _failed(self, process: _Process) -> Exception:
         """Why a process ended without any run being at fault."""
-        lines = process.log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
+        said = process.log.read_bytes()
         if process.told:
-            return RuntimeError("\n".join(["the coverage process failed:", *lines[-20:]]))
-        return UsageError(f"the coverage engine cannot run {self.bench.target.name}: {lines[-1].strip()}")
+            return RuntimeError(f"the coverage process failed:\n{said.decode(errors='replace')[-4000:]}")
+        return UsageError(f"the coverage engine cannot run {self.bench.target.name}: {last_words(said)}")
+
+
+def last_words(said: bytes) -> str:
+    """The last line of what a process said."""
+    lines = said.decode(errors="replace").strip().splitlines() or ["it said nothing"]
+    return lines[-1].strip()

@@ -217,7 +217,6 @@ def main(path: str, arguments: list[str]) -> None:
     if job.box:
         drive.recorder = recorder = Recorder(Box(job.box), job.memory)
         recorder.avoid = pickle.loads(job.avoid)
-    atheris.enabled_hooks.add("str")
     with atheris.instrument_imports(include=list(job.packages)):
         target = make(job.made)
         with Bench(target, job.oracles) as bench:  # its timer is set first, so that libFuzzer leaves it alone

@@ -20,6 +20,9 @@ EXAMPLES = ".hypothesis/streamfuzz"
 REDIS = ("redis", "rediss")
 """The schemes of URLs that mean a Redis server, without and with TLS."""
 
+MOST = 200
+"""Examples of one kind that are kept; each search adds some, and nobody else takes any out."""
+
 PATIENCE = 4
 """Seconds that a Redis server may take to answer."""
 
@@ -36,7 +39,7 @@ def examples(place: str, provider: str) -> ExampleDatabase:
     """
     scheme, separator, _ = place.partition("://")
     if not separator:
-        return DirectoryBasedExampleDatabase(Path(place) / provider)
+        return _Few(DirectoryBasedExampleDatabase(Path(place) / provider), (OSError,))
     if scheme not in REDIS:
         raise UsageError(f"cannot keep examples in a {scheme}:// URL: give a folder or a redis:// URL")
     try:
@@ -57,26 +60,32 @@ def examples(place: str, provider: str) -> ExampleDatabase:
             f"cannot use the example database at {where}: {error}; start the server, or set examples to a folder"
         ) from None
     kept = RedisExampleDatabase(client, key_prefix=f"streamfuzz:{provider}:".encode())
-    return _Lenient(kept, (RedisError, OSError))
+    return _Few(kept, (RedisError, OSError))
 
 
-class _Lenient(ExampleDatabase):
-    """A database that is given up for an empty one when it fails; a folder that fails does the same by itself."""
+class _Few(ExampleDatabase):
+    """A database that keeps a few examples of a kind, and is given up for an empty one when it fails."""
 
     def __init__(self, kept: ExampleDatabase, errors: tuple[type[Exception], ...]) -> None:
         super().__init__()
         self.kept, self.errors = kept, errors
+        self.held: dict[bytes, set[bytes]] = {}
 
     def fetch(self, key: bytes) -> Iterable[bytes]:
         with self._giving_up():
-            return tuple(self.kept.fetch(key))
-        return ()
+            self.held[key] = set(self.kept.fetch(key))
+        return tuple(self.held.setdefault(key, set()))
 
     def save(self, key: bytes, value: bytes) -> None:
+        held = self.held[key] if key in self.held else set(self.fetch(key))
+        if value not in held and len(held) >= MOST:
+            self.delete(key, min(held, key=len))  # the plainest
+        self.held.setdefault(key, set()).add(value)
         with self._giving_up():
             self.kept.save(key, value)
 
     def delete(self, key: bytes, value: bytes) -> None:
+        self.held.setdefault(key, set()).discard(value)
         with self._giving_up():
             self.kept.delete(key, value)
 

@@ -88,7 +88,6 @@ def draw_batch(
     """
     drawn: list[T] = []
 
-    @seed(number)
     @settings(
         max_examples=count,
         database=kept,
@@ -96,6 +95,7 @@ def draw_batch(
         phases=[Phase.reuse, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
+    @seed(number)  # inside of the settings, whose database it would take away
     @given(strategy)
     def collect(value: T) -> None:
         drawn.append(value)
@@ -201,6 +201,7 @@ class _Sweep:
                     if self._spent():
                         return
             number += 1_000_003
+            self.kept = None  # what earlier searches left has had its turn
 
     def _round(self, number: int) -> Iterator[None]:
         """Draw streams, look at each, and sweep the best of them."""

@@ -64,8 +64,8 @@ SHRINKING = 10.0
 AFTERWARDS = 0.1
 """The share of a job's time that is kept for settling what was found at its end."""
 
-LONGEST_AFTERWARDS = 120.0
-"""Seconds that it may be at most; what is not settled then is reported as it is."""
+LEAST_AFTERWARDS, MOST_AFTERWARDS = 5.0, 120.0
+"""Seconds that it is at least, even if the job takes longer for it, and at most; the rest is reported as it is."""
 
 BATCH = 20
 """Kept cases that are run again in one task."""
@@ -122,6 +122,7 @@ class Job:
         self.shards: Counter[Field] = Counter()
         self.running: dict[Future[Any], _Task] = {}
         self.waiting: deque[_Task] = deque()
+        self.searched: float | None = None
         self.lost = 0
         self.troubles: list[str] = []
         self.failed = False
@@ -191,17 +192,25 @@ class Job:
         searching = self._elapsed < self._search_ends
         if self.waiting:
             task = self.waiting[0]
+            if task.settling and self._settling_ends is not None and self._elapsed > self._settling_ends:
+                self.waiting.clear()
+                return None
             if not task.settling or not searching or settling < max(1, self.workers.count // 2):
-                if task.settling and self._elapsed > self.settings.seconds:
-                    self.waiting.clear()
-                    return None
                 return self.waiting.popleft()
         return self._shard() if searching and self.settings.mode != "replay" else None
 
     @property
     def _search_ends(self) -> float:
-        seconds = self.settings.seconds
-        return seconds - min(AFTERWARDS * seconds, LONGEST_AFTERWARDS)
+        return self.settings.seconds - min(AFTERWARDS * self.settings.seconds, MOST_AFTERWARDS)
+
+    @property
+    def _settling_ends(self) -> float | None:
+        """When what is still waiting to be settled is given up; ``None`` while it is not known, for shards run."""
+        if self._elapsed < self._search_ends or any(task.field is not None for task in self.running.values()):
+            return None
+        if self.searched is None:
+            self.searched = self._elapsed
+        return self.searched + min(MOST_AFTERWARDS, max(LEAST_AFTERWARDS, AFTERWARDS * self.settings.seconds))
 
     # -- kept cases ---------------------------------------------------------------------------------------------------
 
@@ -276,8 +285,8 @@ class Job:
             self.waiting.append(_Task(submit, partial(self._enter_settled, subject, entry), settling=True))
 
     def _settle(self, subject: Subject, finding: Finding) -> Future[Any]:
-        left = max(1.0, self.settings.seconds - self._elapsed)
-        return self.workers.settle(subject.recipe, finding, min(SHRINKING, left), TIMES)
+        left = self.settings.seconds - self._elapsed
+        return self.workers.settle(subject.recipe, finding, min(SHRINKING, max(1.0, left)), TIMES)
 
     def _enter_settled(self, subject: Subject, entry: Entry, answer: tuple[Finding, int, int, list[str]]) -> None:
         finding, entry.failed, entry.runs, lost = answer

@@ -10,7 +10,6 @@ not bounded, and a process that cannot be interrupted is killed all the same.
 from __future__ import annotations
 
 import atexit
-import ctypes
 import multiprocessing as mp
 import os
 import pickle
@@ -198,6 +197,8 @@ class Lane:
         number, since = None, monotonic()
         while True:
             wait([worker.pipe, worker.process.sentinel], TICK)
+            if self.session.stopping:
+                worker.box.stop = True
             if worker.pipe.poll():
                 kind, content, spent = worker.pipe.recv()
                 if kind != "told":
@@ -206,8 +207,6 @@ class Lane:
                 continue
             if not worker.process.is_alive():
                 raise EOFError
-            if self.session.stopping:
-                worker.box.stop = True
             now = worker.box.running
             if now is None or now != number:
                 number, since = now, monotonic()
@@ -236,6 +235,8 @@ class Lane:
         self._worker = worker = _Worker(process, mine, box)
         if not _is_ready(mine):
             self.close()
+            if self.session.closed:
+                raise Closed
             raise UsageError(
                 f"a worker process did not start (exit code {process.exitcode}): if streamfuzz is called from a "
                 f"script, call it below `if __name__ == '__main__':`"
@@ -360,21 +361,21 @@ def _answer(request: bytes, recorder: Recorder) -> bytes:
 
 def _end_with_parent() -> None:
     """End this process when its parent does, whatever the target is at."""
-    if sys.platform == "linux":
-        # The kernel sees to it even while C code holds on to the interpreter.
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
     parent = mp.parent_process()
     assert parent is not None
+    if sys.platform == "linux":
+        import fcntl
+
+        # The sentinel is a pipe.  The kernel kills when it closes, even while C code holds on to the interpreter.
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, fcntl.fcntl(parent.sentinel, fcntl.F_GETFL) | os.O_ASYNC)
 
     def watch() -> None:
         wait([parent.sentinel])
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-PR_SET_PDEATHSIG = 1
-"""From ``linux/prctl.h``."""
 
 
 def _silence() -> None:

@@ -94,9 +94,9 @@ def test_a_whole_job_runs_on_a_cluster(scheduler: str, project: Path) -> None:
 def test_a_scheduler_that_cannot_be_reached_is_told_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamfuzz.nightly.workers.CONNECTING", 0.5)
     begun = time.monotonic()
-    with pytest.raises(UsageError, match="no Dask scheduler at tcp://127.0.0.1:1 .*start one with `dask scheduler`"):
-        with cluster("tcp://127.0.0.1:1", LIMITS):
-            pass
+    says = r"no Dask scheduler at tcp://127.0.0.1:1 .*start one with `dask scheduler`"
+    with pytest.raises(UsageError, match=says), cluster("tcp://127.0.0.1:1", LIMITS):
+        pass
     assert time.monotonic() - begun < 10
 
 
@@ -110,13 +110,12 @@ def test_a_scheduler_without_workers_is_told() -> None:
     with ExitStack() as stack:
         command = [*dask, "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
         address = started(command, stack, r"Scheduler at: +(tcp://\S+)")
-        with pytest.raises(UsageError, match="has no workers: start some with `dask worker --no-nanny"):
-            with cluster(address, LIMITS):
-                pass
+        with pytest.raises(UsageError, match="has no workers: start some with `dask"), cluster(address, LIMITS):
+            pass
 
 
 def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UsageError, match=r"pip install 'streamfuzz\[cluster\]'"):
-        with cluster("tcp://127.0.0.1:1", LIMITS):
-            pass
+    says = r"pip install 'streamfuzz\[cluster\]'"
+    with pytest.raises(UsageError, match=says), cluster("tcp://127.0.0.1:1", LIMITS):
+        pass

@@ -324,6 +324,16 @@ def test_the_headline_says_what_is_to_be_done():
     assert headline(of(reported(finding(), "again"))) == "No failure is news in 9 cases."
 
 
+def test_what_else_a_reader_must_know_stands_at_the_top():
+    told = night()
+    told.results[1].interrupted = True
+    html = made(told)
+    head = html[: html.index("<main>")]
+    assert "The job was stopped before its time" in head
+    assert "faithful.lost: a byte order mark was known (waits for upstream) and did not occur" in head
+    assert "corpus/x.json was skipped: it has format 9" in head
+
+
 def test_goals_and_rules_stand_in_a_grid():
     told = (
         Result("a", "sse", 1, 9, goals=Counter({"cut inside CRLF": 2, "one byte a chunk": 1})),
@@ -374,6 +384,6 @@ def test_the_charts_of_a_search_say_their_highest_value():
 def test_past_jobs_are_shown_with_this_one_last():
     past = [PastNight(datetime(2026, 11, day, tzinfo=UTC), 1000, 10.0, day, 0, 0, 0) for day in range(1, 29)]
     html = made(night(), past=past)
-    assert html.index("2026-11-30 01:02</th>") < html.index("2026-11-28 00:00</th>")
+    assert html.index("2026-11-30 01:02</th>") < html.index("2026-11-28 01:00</th>")
     assert "The last 29 jobs" in html
     assert PastNight.of(night()) == PastNight(STARTED, 1_312_352, 181.5, 8, 2, 2, 2)
