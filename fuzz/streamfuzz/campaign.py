@@ -15,7 +15,8 @@ from .bench import ALL_ORACLES, Bench
 from .case import CaseError
 from .deviation import Run
 from .engines import Batch, Budget, Sighting
-from .engines.sweep import goals, plain_case, sweep
+from .engines.goals import goals
+from .engines.sweep import plain_case, sweep
 from .explain import Finding, explain
 from .grouping import fold, merged, rank
 from .happenings import NewFinding, Progress, Subscriber

@@ -9,13 +9,14 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import secrets
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,22 +30,27 @@ from streamfuzz_strategies.judge import GENERIC_RULES
 
 from . import campaign, config, corpus, ruler, targets
 from .bench import ALL_ORACLES, Bench
-from .case import CaseError, CaseFile
+from .case import Case, CaseError, CaseFile
 from .corpus_commands import corpus_group
 from .detect import detectability, summary
 from .engines import Budget
 from .engines.examples import EXAMPLES
 from .explain import explain
+from .happenings import Began, Ended
 from .init_command import init
 from .nightly.command import nightly
+from .options import duration, json_option, report_options, target_options
 from .oracles import ORACLES
 from .probes import ORACLES as PROBES
 from .replay import Replayed, replay
 from .report.console import Console
 from .report.json_report import replay_json, result_json
+from .report.outputs import subscribers, together
+from .result import Night
 from .show_command import show
 from .shrink import shrink
-from .spec import GIVES, TAKES, UsageError
+from .spec import Target, UsageError
+from .trace import Trace
 
 DEFAULT_FOLDER = Path("streamfuzz-findings")
 """Where ``run`` writes case files when it is not told: in a folder for each target below this one."""
@@ -90,29 +96,10 @@ def main() -> None:
     """
 
 
-def _seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    if value is None:
-        return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)?", value.strip())
-    if match is None or not float(match[1]):
-        raise click.BadParameter("write a time like 30s, 5m or 2h")
-    return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2] or "s"]
-
-
-def _target_options(command: Any) -> Any:
-    for option in (
-        click.option("--gives", type=click.Choice(GIVES), help="What the target makes of its chunks."),
-        click.option("--takes", type=click.Choice(TAKES), help="What the target's chunks are."),
-        click.option("--provider", help="Whose streams the target reads (see `streamfuzz providers`)."),
-    ):
-        command = option(command)
-    return command
-
-
 @main.command()
 @click.argument("target", required=False)
-@_target_options
-@click.option("--time", "seconds", callback=_seconds, help="Stop after this long, like 30s or 5m [default: 20s].")
+@target_options
+@click.option("--time", "seconds", callback=duration, help="Stop after this long, like 30s or 5m [default: 20s].")
 @click.option("--max-cases", type=click.IntRange(1), help="Stop after so many judged cases.")
 @click.option("--seed", type=int, help="Draw the same streams as the run with this seed.")
 @click.option("--oracle", "oracles", multiple=True, type=click.Choice(ALL_ORACLES), help="Hold only these invariants.")
@@ -122,7 +109,8 @@ def _target_options(command: Any) -> Any:
     type=click.Path(path_type=Path),
     help=f"Write a case file of each finding here [default: {DEFAULT_FOLDER}/<name of the target>].",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
+@report_options
+@json_option
 def run(
     target: str | None,
     provider: str | None,
@@ -134,6 +122,7 @@ def run(
     oracles: Sequence[str],
     folder: Path | None,
     as_json: bool,
+    **reports: Any,
 ) -> int:
     """Fuzz TARGET (without one: the bundled demo parser)."""
     budget = Budget(
@@ -142,18 +131,31 @@ def run(
         seed=seed if seed is not None else secrets.randbelow(2**31),
         database=EXAMPLES if seed is None else None,
     )
-    console = Console(sys.stderr if as_json else sys.stdout)
+    stream = sys.stderr if as_json else sys.stdout
+    console = Console(stream)
     with _stdout_is_ours(as_json):
         found = config.resolve(target or "demo", provider=provider, takes=takes, gives=gives)
+        tell = together([console, *subscribers(**reports, stream=stream, trace_of=partial(_trace, found))])
         place = folder if folder is not None else DEFAULT_FOLDER / config.folder_name(found.name)
-        result = campaign.run(found, budget, oracles=oracles or ALL_ORACLES, folder=place, tell=console)
-    if as_json:
+        started = datetime.now(UTC)
+        tell(Began("run", started, [found.name], budget.seconds))
+        result = campaign.run(found, budget, oracles=oracles or ALL_ORACLES, folder=place, tell=tell)
         console.close()
+        if not as_json:
+            again = " ".join(["streamfuzz replay", target or "demo", *(["--gives", gives] if gives else [])])
+            console.finish(result, replay=lambda reported: f"{again} {reported.path}")
+        tell(Ended(Night("run", started, result.seconds, [result])))
+    if as_json:
         click.echo(json.dumps(result_json(result)))
-    else:
-        again = " ".join(["streamfuzz replay", target or "demo", *(["--gives", gives] if gives else [])])
-        console.finish(result, replay=lambda reported: f"{again} {reported.path}")
     return result.exit_code
+
+
+def _trace(target: Target, name: str, case: Case) -> Trace | None:
+    """What the target does with a case, for a report to show."""
+    if case.probe:
+        return None
+    with Bench(target) as bench:
+        return bench.run(case).trace
 
 
 @contextmanager
@@ -177,9 +179,9 @@ def _stdout_is_ours(as_json: bool) -> Iterator[None]:
 @main.command("replay")
 @click.argument("target")
 @click.argument("places", nargs=-1, required=True, type=click.Path(path_type=Path))
-@_target_options
+@target_options
 @click.option("--oracle", "oracles", multiple=True, type=click.Choice(ALL_ORACLES), help="Hold only these invariants.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
+@json_option
 def replay_command(
     target: str,
     places: Sequence[Path],
@@ -247,8 +249,8 @@ def _print_replayed(replayed: Replayed) -> None:
 @main.command("shrink")
 @click.argument("target")
 @click.argument("places", nargs=-1, required=True, type=click.Path(path_type=Path))
-@_target_options
-@click.option("--time", "seconds", callback=_seconds, default="10s", show_default=True, help="Time for each failure.")
+@target_options
+@click.option("--time", "seconds", callback=duration, default="10s", show_default=True, help="Time for each failure.")
 @click.option("--corpus", "folder", type=click.Path(path_type=Path), help="Write here [default: beside the case].")
 def shrink_command(
     target: str,

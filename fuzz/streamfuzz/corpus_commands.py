@@ -39,11 +39,14 @@ def corpus_group() -> None:
 
 
 def _opened(place: str | None, *, write: bool = False) -> Store:
-    where = place if place is not None else config.nightly(config.find(Path.cwd())).corpus
-    store = Store.open(where, write=write)
-    if isinstance(store.root, Path) and not store.root.is_dir():
-        raise UsageError(f"no corpus at {store.root}: `streamfuzz nightly` and `streamfuzz corpus add` make one")
-    return store
+    root = corpus.place(place or _configured())
+    if isinstance(root, Path) and not root.is_dir():
+        raise UsageError(f"no corpus at {root}: `streamfuzz nightly` and `streamfuzz corpus add` make one")
+    return Store.open(root, write=write)
+
+
+def _configured() -> str:
+    return config.nightly(config.find(Path.cwd())).corpus
 
 
 def _tell_skipped(store: Store) -> None:
@@ -89,13 +92,15 @@ def list_command(place: str | None, as_json: bool) -> None:
 @_place_option
 def add(target: str, files: Sequence[str], provider: str | None, place: str | None) -> None:
     """Add case files, all in a folder, or recorded streams (with --provider) to the cases of TARGET."""
-    paths = list(corpus.paths([corpus.place(file) for file in files]))
-    if not paths:
-        raise UsageError(f"no case files in {', '.join(files)}")
-    cases = [(path, file) for path in paths for file in corpus.open_any(path, provider)]
+    cases: list[tuple[corpus.Place, CaseFile]] = []
+    for name in files:
+        paths = list(corpus.paths([corpus.place(name)]))
+        if not paths:
+            raise UsageError(f"no case files in {name}")
+        cases += [(path, file) for path in paths for file in corpus.open_any(path, provider)]
     for path, file in cases:  # all are looked at before the first is added
         config.for_case(target, file.case, Path(str(path)), provider=provider)
-    store = Store.open(place or config.nightly(config.find(Path.cwd())).corpus)
+    store = Store.open(place or _configured())
     for _, file in cases:
         expected = file if file.expect is not None else replace(file, expect=corpus.expectation(file.case))
         click.echo(printable(store.save(target, expected)))

@@ -187,3 +187,37 @@ class Night:
             return 2
         unmet = self.vacuous and not self.interrupted and any(result.unreached for result in self.results)
         return 4 if unmet or not codes or 4 in codes else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A job in numbers, for what is told over time.
+
+    Attributes:
+        started: when, with time zone.
+        cases: judged in all, in ``seconds``.
+        new, again, known: findings by status; ``new`` also counts those that were back or no longer excused.
+        fixed: kept cases that passed again.
+    """
+
+    started: datetime
+    cases: int
+    seconds: float
+    new: int
+    again: int
+    known: int
+    fixed: int
+
+    @classmethod
+    def of(cls, night: Night) -> Trend:
+        """A job that has just ended."""
+        statuses = [reported.status for result in night.results for reported in result.findings]
+        cases = sum(result.cases for result in night.results)
+        fixed = sum(len(result.fixed) for result in night.results)
+        return trend(night.started, cases, night.seconds, statuses, fixed)
+
+
+def trend(started: datetime, cases: int, seconds: float, statuses: Sequence[str], fixed: int) -> Trend:
+    """A job in numbers, given the status of each finding."""
+    again, known = statuses.count("again"), statuses.count("known")
+    return Trend(started, cases, seconds, len(statuses) - again - known, again, known, fixed)

@@ -11,9 +11,9 @@ from streamfuzz.case import Case
 from streamfuzz.happenings import Ended
 from streamfuzz.legible import printable
 from streamfuzz.report.page import Page, page
-from streamfuzz.report.page_data import PastNight, in_order
+from streamfuzz.report.page_data import in_order
 from streamfuzz.report.words import replay_command
-from streamfuzz.result import Night, Result
+from streamfuzz.result import Night, Result, Trend
 from streamfuzz.spec import Delta, Snapshot
 from streamfuzz.trace import Trace
 from tests.fuzz.report.samples import HOSTILE, STARTED, big_night, empty_night, finding, night, reported
@@ -33,7 +33,7 @@ def trace_of(target, case):
 
 
 PAST = [
-    PastNight(datetime(2026, 11, day, tzinfo=timezone(timedelta(hours=1))), day * 1000, 9.0, day % 3, 2, 1, 0)
+    Trend(datetime(2026, 11, day, tzinfo=timezone(timedelta(hours=1))), day * 1000, 9.0, day % 3, 2, 1, 0)
     for day in range(1, 30)
 ]
 

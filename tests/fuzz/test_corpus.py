@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +167,81 @@ def test_whose_stream_was_recorded_must_be_said(tmp_path: Path) -> None:
 def test_a_case_file_is_its_one_case(tmp_path: Path) -> None:
     path = corpus.save(tmp_path, CaseFile(Case("sse", (b"data: a\n\n",))))
     assert corpus.open_any(path) == (corpus.open_case(path),)
+
+
+# --- places
+
+
+def test_a_path_and_a_file_url_are_folders_on_this_machine(tmp_path: Path) -> None:
+    assert corpus.place("some/folder") == Path("some/folder")
+    assert corpus.place((tmp_path / "a b").as_uri()) == tmp_path / "a b"
+    assert corpus.save(corpus.place(tmp_path.as_uri()), FILE) == tmp_path / FILE.name
+
+
+def test_a_url_is_an_object_store() -> None:
+    place = corpus.place("memory://test-corpus/deep")
+    corpus.probe(place)
+    path = corpus.save(place, FILE)
+    corpus.write_whole(place / "a" / "recorded.sse", b"data: a\n\n")
+    assert str(path) == f"memory://test-corpus/deep/{FILE.name}"
+    assert list(corpus.paths([place])) == [path]
+    assert corpus.open_any(path) == (FILE,)
+    assert corpus.open_any(place / "a" / "recorded.sse", "sse")[0].case == CASE
+    corpus.remove(path)
+    corpus.remove(path)
+    assert list(corpus.paths([place])) == []
+    with pytest.raises(CaseError, match=r"cannot read memory://test-corpus/deep/.*: No such file"):
+        corpus.open_case(path)
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("nowhere://x/y", "cannot use nowhere://x/y: Unsupported filesystem"),
+        ("s3://", "s3:// names no bucket: write s3://bucket/folder"),
+        ("memory:///", "memory:/// names no bucket: write memory://bucket/folder"),
+    ],
+)
+def test_a_url_that_is_no_place_is_told(url: str, says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        corpus.place(url)
+
+
+@pytest.mark.parametrize(("url", "lacking"), [("gs://bucket/x", "gcsfs"), ("memory://x", "upath")])
+def test_what_is_not_installed_for_a_url_is_told(monkeypatch: pytest.MonkeyPatch, url: str, lacking: str) -> None:
+    monkeypatch.setitem(sys.modules, lacking, None)
+    with pytest.raises(
+        UsageError, match=r"cannot use .*install what it needs, for S3: pip install 'streamfuzz\[remote\]'"
+    ):
+        corpus.place(url)
+
+
+def test_a_store_that_fails_is_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = corpus.place("memory://test-corpus/deep")
+
+    def fail(*args: Any, **more: Any) -> None:
+        raise RuntimeError("token\nexpired")
+
+    for name in ("pipe_file", "rm_file", "cat_ranges", "find"):
+        monkeypatch.setattr(type(place.fs), name, fail)  # type: ignore[union-attr]
+    for doing, ask in {
+        "write to": lambda: corpus.save(place, FILE),
+        "delete": lambda: corpus.remove(place / "x.json"),
+        "read": lambda: list(corpus.paths([place])),
+        "read ": lambda: corpus.open_case(place / "x.json"),
+    }.items():
+        with pytest.raises(
+            UsageError, match=rf"cannot {doing.strip()} memory://test-corpus/deep.*: token expired; check"
+        ):
+            ask()
+
+
+def test_a_case_file_has_the_rights_that_new_files_have(tmp_path: Path) -> None:
+    (tmp_path / "new").touch()
+    assert corpus.save(tmp_path, FILE).stat().st_mode == (tmp_path / "new").stat().st_mode
+
+
+def test_a_file_that_cannot_be_deleted_is_told(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UsageError, match=r"cannot delete .*folder"):
+        corpus.remove(tmp_path / "folder")

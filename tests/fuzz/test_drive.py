@@ -300,6 +300,14 @@ def test_a_hang_is_cut_off_and_the_place_is_told(call: Any, where: str) -> None:
     assert trace.failure.where.endswith(where)
 
 
+@pytest.mark.parametrize(("errors", "ending"), [((), "memory"), ((Meant,), "memory"), ((MemoryError,), "error")])
+def test_running_out_of_memory_is_an_ending_of_its_own(errors: Any, ending: str) -> None:
+    trace = run(lambda chunks: bytearray(10**18), errors=errors)
+    assert trace.ending == ending
+    assert trace.failure is not None
+    assert (trace.failure.type, trace.failure.lost) == ("MemoryError", False)
+
+
 def test_a_driver_goes_on_after_a_hang() -> None:
     def hangs_on_nothing(chunks: Iterable[bytes]) -> Any:
         return function(chunks) if list(chunks) else spins(())

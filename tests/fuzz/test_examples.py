@@ -65,21 +65,22 @@ def test_redis_keeps_examples_below_a_prefix_for_each_provider(server: Server) -
     assert server.keys() == [b"streamfuzz:sse:key"]
 
 
-def test_the_richest_draws_of_one_search_come_first_in_the_next(server: Server) -> None:
+def test_rich_draws_of_one_search_come_first_in_the_next(server: Server) -> None:
     def drawn(number: int, kept: ExampleDatabase | None) -> list[int]:
-        return draw_batch(st.integers(0, 10**6), 60, number, kept, lambda value: value)
+        return draw_batch(st.integers(0, 10**6), 30, number, kept, lambda value: value)
 
-    richest = max(drawn(1, examples(server.url, "sse")))
-    assert richest in drawn(2, examples(server.url, "sse"))[:5]
-    assert richest not in drawn(2, None)[:5]
+    earlier = set(drawn(1, examples(server.url, "sse")))
+    assert set(drawn(2, examples(server.url, "sse"))[:3]) <= earlier
+    assert not set(drawn(2, None)[1:]) & earlier
 
 
 def test_a_search_leaves_its_rich_streams_there(server: Server) -> None:
     with Bench(demo_repaired()) as bench:
         for _ in sweep(bench, Budget(None, 200, database=server.url)):
             pass
-    assert server.keys()
-    assert all(key.startswith(b"streamfuzz:openai-chat:") for key in server.keys())
+    kept = server.keys()
+    assert kept
+    assert all(key.startswith(b"streamfuzz:openai-chat:") for key in kept)
 
 
 def test_no_more_than_a_few_are_kept_and_the_plainest_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,9 +99,8 @@ def test_a_server_that_is_lost_meanwhile_is_done_without() -> None:
     kept.save(b"key", b"value")
     kept.kept.redis.connection_pool.disconnect()  # type: ignore[attr-defined]
     server.stop()
-    assert set(kept.fetch(b"key")) == set()
+    assert set(kept.fetch(b"key")) == {b"value"}
     kept.save(b"key", b"other")
-    kept.save(b"key", b"value")
     kept.delete(b"key", b"value")
     assert set(kept.fetch(b"key")) == {b"other"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,11 +13,15 @@ import pytest
 from streamfuzz.bench import ALL_ORACLES, Bench
 from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, _payloads, _Reader, repaired
+from streamfuzz.deviation import Run
 from streamfuzz.engines import Budget
 from streamfuzz.engines.sweep import sweep
-from streamfuzz.oracles import ORACLES
+from streamfuzz.explain import describe
+from streamfuzz.oracles import ORACLES, check, fragmentation
 from streamfuzz.probes import ORACLES as PROBES
 from streamfuzz.spec import Delta, Final, Incomplete, Release, Snapshot, Target, target
+from streamfuzz.trace import Ending, Failure, Trace
+from streamfuzz_strategies.judge import Reading
 from streamfuzz_strategies.providers import get
 
 CUT = get("openai-chat").cut_finishes
@@ -272,3 +277,44 @@ def test_giving_out_what_is_no_json_is_one_fault() -> None:
     data = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: NaN\n\ndata: [DONE]\n\n'
     more = {"provider": "openai-chat", "gives": "events"}
     assert verdicts(reads_nan, data, **more) == [("fail_closed", "trusted", "fail")]
+
+
+# --- runs that came to no end
+
+
+def ended(ending: Ending, failure: Failure, chunks: tuple[bytes, ...] = (b"data: [DONE]\n\n",)) -> Run:
+    reading = Reading(get("openai-chat"), b"".join(chunks))
+    trace = Trace((), (), ending, None, failure, 0, False, 0.0)
+    return Run(chat(repaired), reading, reading.judge("eof"), chunks, "eof", trace)
+
+
+LOST = Failure("SIGSEGV", "killed by signal 11 (SIGSEGV)", "", declared=False, transport=False, lost=True)
+RAISED = Failure("MemoryError", "", "mine.py:3 in parse", declared=True, transport=False)
+
+
+@pytest.mark.parametrize(
+    ("ending", "failure", "kind", "got", "error"),
+    [
+        ("died", LOST, "crashed", "killed by signal 11 (SIGSEGV)", "SIGSEGV"),
+        ("hang", replace(LOST, type="killed"), "hung", "killed by signal 11 (SIGSEGV)", "killed"),
+        ("hang", replace(RAISED, type="Hang"), "hung", "still running after 2 s, at mine.py:3 in parse", ""),
+        ("memory", RAISED, "memory", "MemoryError at mine.py:3 in parse", ""),
+        ("memory", replace(LOST, message="needed more than 2 GB"), "memory", "needed more than 2 GB", ""),
+    ],
+)
+def test_a_run_without_an_end_breaks_bounded_and_nothing_else(
+    ending: Ending, failure: Failure, kind: str, got: str, error: str
+) -> None:
+    run = ended(ending, failure)
+    found = check(run, ALL_ORACLES)
+    assert [(d.oracle, d.kind, d.got, d.error) for d in found] == [("bounded", kind, got, error)]
+    assert found[0].kills == (failure.lost and kind != "memory")
+    assert got in describe("mine", found[0])
+
+
+def test_what_kills_only_in_pieces_or_only_whole_is_not_a_matter_of_fragmentation() -> None:
+    died, right = ended("died", LOST).trace, ended("error", RAISED).trace
+    for one, other in ((died, right), (right, died)):
+        run = ended("died", LOST)
+        run.trace, run.baseline = one, other
+        assert list(fragmentation(run)) == []

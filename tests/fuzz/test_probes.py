@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import time
+import tracemalloc
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,6 +16,7 @@ from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, _payloads, repaired
 from streamfuzz.deviation import Deviation
 from streamfuzz.drive import Driver
+from streamfuzz.explain import describe
 from streamfuzz.spec import Target, target
 from streamfuzz_strategies.framing.sse import SSEDecoder
 from streamfuzz_strategies.judge import judge
@@ -308,3 +313,101 @@ def test_a_hang_on_a_long_stream_is_found(probe: str) -> None:
 
     found = probed(target(hangs, provider="sse", timeout=0.2), probe, ())
     assert [(deviation.oracle, deviation.kind) for deviation in found] == [("bounded", "hung")]
+
+
+# --- leak
+
+
+def keeping(keep: Callable[[bytes], Any]) -> Target:
+    def parser(chunks: Iterable[bytes]) -> Any:
+        data = b"".join(chunks)
+        keep(data)
+        return repaired([data])
+
+    return chat(parser)
+
+
+class Knot:
+    def __init__(self, data: bytes) -> None:
+        self.data, self.me = data, self
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        lambda kept, data: kept.append(bytearray(data)),
+        lambda kept, data: kept.append([object() for _ in range(20)]),
+        lambda kept, data: kept.append(Knot(bytearray(data))),
+    ],
+)
+def test_memory_that_is_kept_of_every_stream_is_a_leak(kept: Callable[[list[Any], bytes], Any]) -> None:
+    store: list[Any] = []
+    found = probed(keeping(lambda data: kept(store, data)), "leak")
+    assert [(deviation.oracle, deviation.kind) for deviation in found] == [("bounded", "leaked")]
+    assert isinstance(found[0].got, int)
+    assert found[0].got > 60
+
+
+def cache(size: int) -> Callable[[bytes], Any]:
+    filled: deque[bytes] = deque(maxlen=size)
+    return lambda data: filled.append(bytes(bytearray(data)))
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        lambda data: None,
+        Knot,
+        lambda data: sys.intern(data.decode()),
+        cache(128),
+        cache(500),
+        set().add,
+        lambda data, count=[0]: count.append(count.pop() + 1),
+    ],
+)
+def test_caches_cycles_and_counts_are_no_leak(keep: Callable[[bytes], Any]) -> None:
+    assert probed(keeping(keep), "leak") == []
+
+
+def test_async_targets_are_asked_too() -> None:
+    store: list[Any] = []
+
+    async def sound(chunks: Any) -> Any:
+        return repaired([chunk async for chunk in chunks])
+
+    async def leaks(chunks: Any) -> Any:
+        store.append([chunk async for chunk in chunks] + [bytearray(500)])
+        return repaired(store[-1][:-1])
+
+    assert probed(chat(sound), "leak") == []
+    assert [deviation.kind for deviation in probed(chat(leaks), "leak")] == ["leaked"]
+
+
+def test_slow_targets_are_not_asked_for_leaks() -> None:
+    store: list[Any] = []
+
+    def slow(data: bytes) -> None:
+        time.sleep(0.025)
+        store.append(bytearray(data))
+
+    assert probed(keeping(slow), "leak") == []
+    assert len(store) == 1
+
+
+def test_tracing_that_was_on_stays_on() -> None:
+    tracemalloc.start()
+    try:
+        assert probed(chat(repaired), "leak") == []
+        assert tracemalloc.is_tracing()
+    finally:
+        tracemalloc.stop()
+    assert probed(chat(repaired), "leak") == []
+    assert not tracemalloc.is_tracing()
+
+
+def test_a_leak_is_said_in_a_sentence() -> None:
+    store: list[Any] = []
+    found = probed(keeping(lambda data: store.append(bytearray(data))), "leak")
+    assert describe("mine", found[0]).startswith(
+        "mine does not let go: memory, in bytes kept of every stream that was read: "
+    )

@@ -12,7 +12,7 @@ import msgspec
 
 from ..bench import Bench
 from ..spec import UsageError
-from .coverage import Setup, command, folder_of, job, last_words, require_atheris
+from .coverage import PLAIN, Setup, command, folder_of, job, last_words, require_atheris
 
 PREFIXES = ("crash-", "timeout-", "oom-", "leak-", "slow-unit-", "minimized-from-")
 """How the names of artifacts begin."""
@@ -83,6 +83,6 @@ def _run(bench: Bench, setup: Setup, *arguments: str) -> tuple[int, str]:
     with tempfile.TemporaryDirectory(prefix="streamfuzz-") as scratch:
         path = Path(scratch) / "job"
         path.write_bytes(msgspec.json.encode(job(bench, setup, setup.folder or folder_of(bench.target))))
-        line, environment = command(path, "-close_fd_mask=3", "-handle_int=0", "-rss_limit_mb=0", *arguments)
+        line, environment = command(path, *PLAIN, *arguments)
         done = subprocess.run(line, env=environment, stdin=subprocess.DEVNULL, capture_output=True, cwd=scratch)
         return done.returncode, last_words(done.stderr)

@@ -72,6 +72,15 @@ HOW, NEW = "coverage", "coverage, in code that nothing before reached"
 PATIENCE = 10.0
 """Seconds beyond its timeout that a run may take before the process is killed: then it hangs where Python cannot."""
 
+PLAIN = (
+    *(f"-handle_{name}=0" for name in ("abrt", "bus", "fpe", "ill", "int", "segv", "term", "xfsz")),
+    "-timeout=0",
+    "-rss_limit_mb=0",
+    "-close_fd_mask=3",
+    "-verbosity=0",
+)
+"""libFuzzer is to leave signals, time and memory to us, who know what they mean, and to say no more than it must."""
+
 DEATHS = 5
 """How many processes a search may lose before it ends; a target that dies everywhere has nothing more to tell."""
 
@@ -141,7 +150,7 @@ def packages_of(target: Target) -> tuple[str, ...]:
     top = name.partition(".")[0]
     if top not in _OURS:
         return (top,)
-    used = {str(getattr(value, "__module__", None) or getattr(value, "__name__", "")) for value in _globals(name)}
+    used = {str(getattr(value, "__module__", None) or getattr(value, "__name__", "")) for value in _named_in(name)}
     foreign = {module.partition(".")[0] for module in used} - set(sys.stdlib_module_names) - {*_OURS, ""}
     return ("streamfuzz", *sorted(foreign))
 
@@ -149,8 +158,8 @@ def packages_of(target: Target) -> tuple[str, ...]:
 _OURS = ("streamfuzz", "streamfuzz_strategies")
 
 
-def _globals(module: str) -> list[Any]:
-    return list(vars(sys.modules[module]).values())
+def _named_in(module: str) -> list[Any]:
+    return [value for name, value in vars(sys.modules[module]).items() if name[:1].isalpha()]
 
 
 def job(bench: Bench, setup: Setup, kept: Path) -> Job:
@@ -353,11 +362,8 @@ class _Search:
             "-len_control=0",
             f"-dict={self.scratch / 'words'}",
             f"-artifact_prefix={place}{os.sep}",
-            "-rss_limit_mb=0",  # the process bounds itself, so that too much is an error that the target gets to see
             f"-reload={int(self.setup.jobs > 1)}",
-            "-handle_int=0",
-            "-close_fd_mask=3",
-            "-verbosity=0",
+            *PLAIN,
             str(self.kept),
             str(self.scratch / "seeds"),
         ]

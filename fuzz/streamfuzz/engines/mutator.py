@@ -120,11 +120,13 @@ class Mutator:
         return _with(given, data[:start] + changed + data[stop:])
 
     def _word(self, given: Input, limit: int, random: Random) -> Input:
-        """Write a word into a value, over what is there or between it."""
+        """Write a word into a value: in place of all of it, at its beginning, or anywhere in it."""
         data, word = given.data, random.choice(self.words)
         start, stop = self._place(data, random)
-        at = random.randint(start, stop)
-        return _with(given, data[:at] + word + data[min(stop, at + len(word)) if random.random() < 0.5 else at :])
+        whole = random.randrange(3)
+        at = start if whole < 2 else random.randint(start, stop)
+        after = stop if whole == 0 else min(stop, at + len(word)) if random.random() < 0.5 else at
+        return _with(given, data[:at] + word + data[after:])
 
     def _place(self, data: bytes, random: Random) -> tuple[int, int]:
         """Where some value begins and ends: that of a line, each kind of line as often, or a JSON string in it."""

@@ -23,14 +23,14 @@ from hypothesis.errors import InvalidArgument
 from streamfuzz_strategies import cuts
 from streamfuzz_strategies.draw import drawing
 from streamfuzz_strategies.judge import End, Reading
-from streamfuzz_strategies.mutations import BYTE_EDITS, EVENT_EDITS, apply, damage, edit, encode, rewritings
+from streamfuzz_strategies.mutations import EVENT_EDITS, apply, damage, edit, encode, rewritings
 from streamfuzz_strategies.providers import Drawing, Provider
 from streamfuzz_strategies.reply import Json
 from streamfuzz_strategies.stream import Frame, Raw, Stream, payloads
 from streamfuzz_strategies.style import PLAIN
-from streamfuzz_strategies.styles import SINGLE_STYLES, styles
+from streamfuzz_strategies.styles import styles
 from streamfuzz_strategies.text import FAMILIES
-from streamfuzz_strategies.wire import PLACES, Wire
+from streamfuzz_strategies.wire import Wire
 
 from ..bench import Bench
 from ..case import PROBES, Case
@@ -39,6 +39,7 @@ from ..oracles import check
 from ..spec import UsageError
 from . import Batch, Budget, Sighting
 from .examples import examples
+from .goals import fits
 
 T = TypeVar("T")
 
@@ -104,51 +105,6 @@ def draw_batch(
 
     collect()
     return drawn
-
-
-def goals(bench: Bench) -> tuple[str, ...]:
-    """Everything that a sweep of this target can reach, by name."""
-    provider, target = bench.provider, bench.target
-    named = [f"probe: {probe}" for probe in PROBES if probe and _fits(bench, probe)]
-    named += [f"damage: {name}" for name in (*EVENT_EDITS, *BYTE_EDITS) if name in _DAMAGES]
-    if target.takes in ("bytes", "text"):
-        named += [f"cut {place}" for place in PLACES[provider.framing.name] if _can_cut(place, bench)]
-        named += [f"style: {name}" for name, _ in SINGLE_STYLES[provider.framing.name]]
-        named += ["rewriting: insert an event that means nothing"] if provider.noise else []
-        named += ["empty chunks", "one byte a chunk", "truncated", "connection reset"]
-    return tuple(named)
-
-
-_DAMAGES = ("drop an event", "repeat an event", "swap two events", "cut a payload short", "send something else")
-
-
-def _can_cut(place: str, bench: Bench) -> bool:
-    """Whether lawful streams for the target have such a place."""
-    if bench.target.takes == "text" and place.endswith("character"):
-        return False
-    provider = bench.provider
-    lacking = {
-        "inside a broken character": True,
-        "inside a blank line": True,
-        "inside a text value": not provider.text_payloads,
-        "inside the [DONE] sentinel": provider.sentinel is None,
-        "inside the byte order mark": provider.framing.name != "sse",
-        "after the byte order mark": provider.framing.name != "sse",
-    }
-    return not lacking.get(place, False)
-
-
-def _fits(bench: Bench, probe: str) -> bool:
-    target, provider = bench.target, bench.provider
-    if target.takes not in ("bytes", "text"):
-        return False
-    if probe == "parity":
-        return target.whole is not None and provider.body is not None
-    if probe == "resliced":
-        return target.gives == "reply"
-    if probe == "released":
-        return target.shape == "iterable"
-    return True
 
 
 def _members(value: Json, path: str = "", depth: int = 4) -> Iterator[str]:
@@ -435,7 +391,7 @@ class _Sweep:
         wire = Wire(data, self.provider.framing)
         aligned = self._chunks(data, cuts.frame_aligned(wire))
         for probe in PROBES:
-            if not probe or not _fits(self.bench, probe):
+            if not probe or not fits(self.bench, probe):
                 continue
             if probe.startswith("growth") or probe == "leak":
                 if self.streams == 1:

@@ -218,7 +218,9 @@ class Recorder:
     def stopped(self) -> bool:
         """Whether the worker is asked to hand in what it has, or has little memory left to go on with."""
         self._asked += 1
-        return self.box.stop or (self._asked % 64 == 0 and self.is_spent())
+        if self._asked % 64 == 0 and self.is_spent():
+            self.box.stop = True
+        return self.box.stop
 
     def is_spent(self) -> bool:
         """Whether most of the memory is gone, so that another process had better do the next task."""

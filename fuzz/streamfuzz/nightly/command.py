@@ -5,34 +5,38 @@ from __future__ import annotations
 import json
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import Any, get_args
 
 import click
 import msgspec
 
 from .. import campaign
-from ..config import folder_name
+from ..case import Case
+from ..config import Recipe, folder_name
 from ..corpus import place
 from ..corpus_commands import prune_command
 from ..engines import Budget
+from ..options import json_option, report_options
 from ..report.console import Console
 from ..report.json_report import night_json, result_json
 from ..report.night_console import NightConsole
 from ..report.outputs import subscribers, together
 from ..spec import UsageError
 from ..stopping import on_signals
+from ..trace import Trace
+from .guarded import guarded_trace
 from .history import History
 from .job import Job
 from .keeper import Keeper
+from .lane import Limits
 from .settings import Mode, Settings, settings
 from .store import Store
 from .tasks import Shard
-
-if TYPE_CHECKING:
-    from .workers import Workers
+from .workers import Workers, cluster, local
 
 FINDINGS = Path("streamfuzz-findings")
 """Where mode ``change`` writes what it finds; it only reads the corpus."""
@@ -48,15 +52,12 @@ FINDINGS = Path("streamfuzz-findings")
 @click.option("--seed", type=int, help="Search as the job with this seed did.")
 @click.option("--scheduler", help="Let the workers of the Dask scheduler at this address do the work.")
 @click.option("--shard", help="Do one shard again, as the event log has it, and nothing else.")
-@click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report here.")
-@click.option("--sarif", type=click.Path(path_type=Path), help="Write a SARIF report here.")
-@click.option("--events", type=click.Path(path_type=Path), help="Write what happens here, one JSON object a line.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page here that shows everything.")
-@click.option("--github", is_flag=True, help="Print annotations and a job summary for GitHub Actions.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
+@report_options
+@json_option
 @click.pass_context
 def nightly(
     context: click.Context,
+    /,
     mode: Mode,
     targets: Sequence[str],
     time: str | None,
@@ -66,12 +67,8 @@ def nightly(
     seed: int | None,
     scheduler: str | None,
     shard: str | None,
-    junit: Path | None,
-    sarif: Path | None,
-    events: Path | None,
-    html: Path | None,
-    github: bool,
     as_json: bool,
+    **reports: Any,
 ) -> int:
     """Search many targets for a long time and report only what is new.
 
@@ -98,24 +95,16 @@ def nightly(
         for target in targets or (None,):
             context.invoke(prune_command, place=asked.corpus, target=target, as_json=as_json)
         return 0
-    console = NightConsole(sys.stderr if as_json else sys.stdout)
-    tell = together(
-        [
-            console,
-            *subscribers(
-                junit=junit,
-                sarif=sarif,
-                events=events,
-                github=github,
-                html=html,
-                stream=sys.stderr if as_json else sys.stdout,
-            ),
-        ]
-    )
+    history = History(store.nights())
+    stream = sys.stderr if as_json else sys.stdout
+    console = NightConsole(stream)
+    traces = partial(_trace, {subject.name: subject.recipe for subject in asked.subjects}, _limits(asked))
+    files = subscribers(**reports, stream=stream, past=tuple(history.trends()), trace_of=traces)
+    tell = together([console, *files])
     keeper = Keeper(store, FINDINGS if mode == "change" else None)
     try:
         with on_signals() as stop, _workers(asked) as hands:
-            night = Job(asked, keeper, History(store.nights()), hands, tell, stop).run()
+            night = Job(asked, keeper, history, hands, tell, stop).run()
     finally:
         console.close()
         if keeper.unsaved:
@@ -126,12 +115,21 @@ def nightly(
     return night.exit_code
 
 
-def _workers(asked: Settings) -> AbstractContextManager[Workers]:
-    from .lane import Limits
-    from .workers import cluster, local
+def _limits(asked: Settings) -> Limits:
+    return Limits(asked.memory, asked.patience)
 
-    limits = Limits(asked.memory, asked.patience)
-    return cluster(asked.scheduler, limits) if asked.scheduler is not None else local(asked.workers, limits)
+
+def _workers(asked: Settings) -> AbstractContextManager[Workers]:
+    return (
+        cluster(asked.scheduler, _limits(asked))
+        if asked.scheduler is not None
+        else local(asked.workers, _limits(asked))
+    )
+
+
+def _trace(recipes: Mapping[str, Recipe], limits: Limits, name: str, case: Case) -> Trace | None:
+    """What a target does with a case, for a report to show."""
+    return guarded_trace(recipes[name], case, limits=limits) if name in recipes else None
 
 
 def _again(text: str, as_json: bool) -> int:

@@ -20,11 +20,13 @@ from ..case import Case, CaseFile
 from ..config import Recipe
 from ..deviation import Deviation
 from ..engines import Batch, Sighting
-from ..engines.sweep import goals
+from ..engines.goals import goals
 from ..explain import Finding
 from ..grouping import merged
 from ..oracles import unended
 from ..shrink import shrink
+from ..spec import Delta, Final, Release, Snapshot, UsageError
+from ..trace import Trace
 from . import lane as lanes
 from . import tasks
 from .box import Deadly
@@ -243,6 +245,17 @@ def guarded_rerun(
     return done, lost
 
 
+def guarded_trace(recipe: Recipe, case: Case, *, limits: Limits) -> Trace | None:
+    """What a target does with a case; ``None`` for a probe, and where it kills the worker or cannot be made."""
+    if case.probe:
+        return None
+    try:
+        trace: Trace = lane(limits).run(_trace, recipe, case, patience=recipe.target(case.provider).timeout * 2)
+        return trace
+    except (Lost, UsageError, RuntimeError):
+        return None
+
+
 # -- in the worker ----------------------------------------------------------------------------------------------------
 
 
@@ -272,6 +285,16 @@ def _rerun(recipe: Recipe, files: Sequence[tuple[str, CaseFile]]) -> list[Rerun]
 def _deviations(recipe: Recipe, provider: str, oracles: Sequence[str], case: Case) -> list[Deviation]:
     with Bench(recipe.target(provider), oracles) as bench:
         return list(map(plain, bench.deviations(case)))
+
+
+def _trace(recipe: Recipe, case: Case) -> Trace:
+    with Bench(recipe.target(case.provider)) as bench:
+        trace = bench.run(case).trace
+    return replace(trace, items=tuple(map(_item, trace.items)), result=_json(trace.result))
+
+
+def _item(item: Any) -> Any:
+    return item if isinstance(item, (Delta, Snapshot, Release, Final)) else _json(item)
 
 
 Told = TypeVar("Told", Finding, Sighting)

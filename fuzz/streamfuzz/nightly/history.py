@@ -17,7 +17,7 @@ from streamfuzz_strategies.reply import Json
 from streamfuzz_strategies.stream import MalformedJson, parse_json
 
 from ..explain import Finding
-from ..result import Night, Point, Reported, Result, Status
+from ..result import Night, Point, Reported, Result, Status, Trend, trend
 from ..spec import Known, UsageError
 
 FORMAT = 1
@@ -217,26 +217,6 @@ class Past:
                 self.trails.setdefault(signature, _Trail(day, day)).fixed = True
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
-    """A finished job in numbers.
-
-    Attributes:
-        started: when, in UTC.
-        cases: judged in all, in ``seconds``.
-        new, again, known: findings by status; ``new`` also counts those that were back or no longer excused.
-        fixed: kept cases that passed again.
-    """
-
-    started: datetime
-    cases: int
-    seconds: float
-    new: int
-    again: int
-    known: int
-    fixed: int
-
-
 class History:
     """All earlier jobs.
 
@@ -264,12 +244,7 @@ class History:
         """The finished jobs that searched, in order of time."""
         for record in sorted(self.records, key=lambda record: record.started):
             if record.finished and any(entry.cases for entry in record.entries):
-                yield _trend(record)
-
-
-def _trend(record: Record) -> Trend:
-    statuses = [seen.status for entry in record.entries for seen in entry.findings.values()]
-    again, known = statuses.count("again"), statuses.count("known")
-    cases = sum(entry.cases for entry in record.entries)
-    fixed = sum(len(entry.fixed) for entry in record.entries)
-    return Trend(record.started, cases, record.seconds, len(statuses) - again - known, again, known, fixed)
+                statuses = [seen.status for entry in record.entries for seen in entry.findings.values()]
+                cases = sum(entry.cases for entry in record.entries)
+                fixed = sum(len(entry.fixed) for entry in record.entries)
+                yield trend(record.started, cases, record.seconds, statuses, fixed)

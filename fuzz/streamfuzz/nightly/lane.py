@@ -349,7 +349,7 @@ def _answer(request: bytes, recorder: Recorder) -> bytes:
     try:
         task, args, recorder.avoid = pickle.loads(request)
         result = task(*args)
-        return bytes(ForkingPickler.dumps(("done", result, recorder.is_spent())))
+        return bytes(ForkingPickler.dumps(("done", result, recorder.box.stop or recorder.is_spent())))
     except MemoryError:
         answer: tuple[str, Any, bool] = ("spent", None, True)
     except UsageError as error:

@@ -109,7 +109,7 @@ class Ledger:
                 entry.runs = entry.failed = 1
             self.met.add(finding.signature)
         found = file.found
-        if found is not None and found.signature not in {finding.signature for finding in done.findings}:
+        if found is not None and not done.findings:
             self.fixed.setdefault(found.signature, Fixed(found.signature, found.sentence, path))
 
     def worth_settling(self, finding: Finding) -> bool:

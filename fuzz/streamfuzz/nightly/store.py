@@ -50,11 +50,11 @@ class Store:
         self._told = 0
 
     @classmethod
-    def open(cls, where: str | Path, *, write: bool = True) -> Store:
+    def open(cls, where: str | Place, *, write: bool = True) -> Store:
         """Open a corpus, given its path or URL; where nothing is, is an empty one.
 
         Args:
-            where: its path or URL.
+            where: its path or URL, as text or as :func:`~..corpus.place` made it.
             write: make sure that it can be written to, before hours of work depend on it.
         """
         store = cls(corpus.place(where) if isinstance(where, str) else where)

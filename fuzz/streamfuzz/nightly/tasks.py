@@ -16,7 +16,8 @@ from ..bench import Bench
 from ..case import CaseFile
 from ..config import Recipe
 from ..engines import Batch, Budget, Sighting
-from ..engines.sweep import goals, sweep
+from ..engines.goals import goals
+from ..engines.sweep import sweep
 from ..explain import Finding, explain
 from ..grouping import merged
 from ..replay import Status, replay_one
@@ -24,6 +25,9 @@ from ..shrink import shrink
 
 EXPLAINING = 0.5
 """The share of a shard's time that the search for causes may take beside it."""
+
+PATIENCE = 2.0
+"""Seconds more for what is of a sort that was never explained."""
 
 Sort: TypeAlias = tuple[str, ...]
 """What makes sightings alike before their causes are known: oracle, kind, rule, and how the case came about."""
@@ -158,17 +162,26 @@ def causes(
 ) -> tuple[tuple[Finding, ...], Counter[Sort], int]:
     """Explain sightings, those first whose sort was seldom explained before.
 
+    Args:
+        bench: with the target.
+        sightings: what to explain.
+        seconds: how long to explain what is of a sort that was explained before; what is not has twice that and
+            :data:`PATIENCE` more.  Its sort is then first in the next shard that meets it.
+        explained: how many sightings of each sort were explained before.
+        stopped: asked before each whether to end.
+
     Returns:
         One finding for each signature, how many sightings of each sort were explained, and how many were left out
-        because they are of a sort that was explained and the time was up.  Once stopped, the rest is returned
-        without causes.
+        for want of time.  Once stopped, the rest is returned without causes.
     """
     groups: dict[str, Finding] = {}
     asked: Counter[Sort] = Counter()
-    more, ends = 0, perf_counter() + seconds
+    started, more = perf_counter(), 0
     for sighting in sorted(sightings, key=lambda sighting: explained.get(_sort(sighting), 0)):
         sort = _sort(sighting)
-        if explained.get(sort, 0) + asked[sort] and (stopped() or perf_counter() > ends):
+        known_sort = bool(explained.get(sort, 0) + asked[sort])
+        room = seconds if known_sort else 2 * seconds + PATIENCE
+        if perf_counter() - started > room or (known_sort and stopped()):
             more += 1
             continue
         asked[sort] += 1

@@ -11,8 +11,7 @@ from typing import TypeAlias
 
 from markupsafe import Markup
 
-from ..result import Point
-from .page_data import PastNight
+from ..result import Point, Trend
 from .words import duration
 
 WIDTH, HEIGHT = 280, 84
@@ -96,7 +95,7 @@ def _small(drawn: Line, line: Line) -> Markup:
     )
 
 
-def nights(past: Sequence[PastNight]) -> Markup:
+def nights(past: Sequence[Trend]) -> Markup:
     """One column of findings for each job."""
     high = max((night.new + night.again + night.known for night in past), default=0) or 1
     each = 24

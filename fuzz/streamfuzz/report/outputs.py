@@ -5,14 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ..happenings import Ended, Happening, Subscriber
+from ..result import Trend
 from ..spec import UsageError
 from .event_log import EventLog
 from .github import GitHub
 from .junit import JUnit
 from .sarif import Sarif
+
+if TYPE_CHECKING:
+    from .page_data import TraceOf
 
 
 def subscribers(
@@ -23,6 +27,8 @@ def subscribers(
     github: bool = False,
     html: Path | None = None,
     stream: TextIO | None = None,
+    past: Sequence[Trend] = (),
+    trace_of: TraceOf | None = None,
 ) -> list[Subscriber]:
     """Make the reports that were asked for; each file is tried at once.
 
@@ -34,6 +40,8 @@ def subscribers(
         html: where to write the page.
         stream: where annotations are printed; by default on stdout.  The others who print there must be told
             of a happening before these are.
+        past: the jobs before this one, for the page.
+        trace_of: runs a target on a case, for the page to show what it gave out.
 
     Raises:
         UsageError: one of them cannot be written.
@@ -48,7 +56,7 @@ def subscribers(
     if html is not None:
         from .page import Page
 
-        made.append(Page(html))
+        made.append(Page(html, past=past, trace_of=trace_of))
     if github:
         made.append(GitHub(stream if stream is not None else sys.stdout))
     return made

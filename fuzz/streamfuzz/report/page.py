@@ -23,10 +23,10 @@ from streamfuzz_strategies.judge import GENERIC_RULES
 from streamfuzz_strategies.rules import Rule
 
 from ..happenings import Ended, Happening
-from ..result import Night, Result
+from ..result import Night, Result, Trend
 from . import charts
 from .files import claim, write
-from .page_data import PastNight, ReplayOf, TraceOf, in_order, packed, short, tags
+from .page_data import ReplayOf, TraceOf, in_order, packed, short, tags
 from .words import duration, gone, meaning, plural, replay_command
 
 FILES = files("streamfuzz.report") / "templates"
@@ -72,7 +72,7 @@ class Page:
         self,
         path: Path,
         *,
-        past: Sequence[PastNight] = (),
+        past: Sequence[Trend] = (),
         trace_of: TraceOf | None = None,
         replay_of: ReplayOf | None = None,
     ) -> None:
@@ -90,7 +90,7 @@ class Page:
         write(self.path, content.encode())
 
 
-def page(night: Night, replay_of: ReplayOf, *, past: Sequence[PastNight] = (), trace_of: TraceOf | None = None) -> str:
+def page(night: Night, replay_of: ReplayOf, *, past: Sequence[Trend] = (), trace_of: TraceOf | None = None) -> str:
     """The report page of a job as one HTML document."""
     templates = Environment(
         loader=PackageLoader("streamfuzz.report"),
@@ -122,7 +122,7 @@ def page(night: Night, replay_of: ReplayOf, *, past: Sequence[PastNight] = (), t
             for result in night.results
             if len(result.curve) > 1
         ],
-        past=[*past, PastNight.of(night)][-NIGHTS:],
+        past=[*past, Trend.of(night)][-NIGHTS:],
         nights=charts.nights,
     )
 

@@ -9,8 +9,6 @@ import base64
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import accumulate, chain, groupby
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -58,35 +56,6 @@ TraceOf: TypeAlias = Callable[[str, Case], Trace | None]
 
 ReplayOf: TypeAlias = Callable[[str, Reported], str]
 """The command that runs a finding's case again, given the name of the target; asked if the finding has a file."""
-
-
-@dataclass(frozen=True, slots=True)
-class PastNight:
-    """A job of the past, for the trend over time.
-
-    Attributes:
-        started: when, with time zone.
-        cases: judged in all, in ``seconds``.
-        new, again, known: findings by status; ``new`` also counts those that were back or no longer excused.
-        fixed: kept cases that passed again.
-    """
-
-    started: datetime
-    cases: int
-    seconds: float
-    new: int
-    again: int
-    known: int
-    fixed: int
-
-    @classmethod
-    def of(cls, night: Night) -> PastNight:
-        """The same of a job that has just ended."""
-        statuses = [reported.status for result in night.results for reported in result.findings]
-        again, known = statuses.count("again"), statuses.count("known")
-        cases = sum(result.cases for result in night.results)
-        fixed = sum(len(result.fixed) for result in night.results)
-        return cls(night.started, cases, night.seconds, len(statuses) - again - known, again, known, fixed)
 
 
 def in_order(night: Night) -> list[tuple[Result, Reported]]:

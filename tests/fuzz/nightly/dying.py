@@ -25,10 +25,10 @@ def spin():
     collections.deque(itertools.repeat(0), maxlen=0)
 
 
-def at_a_line_end(end):
+def at_a_line_end(end, last=False):
     def parser(chunks):
         chunks = list(chunks)
-        if len(chunks) == 2 and chunks[1][:1] == b"\\n":
+        if len(chunks) == 2 and (chunks[1] == b"\\n" if last else chunks[1][:1] == b"\\n"):
             end()
         return repaired(chunks)
 
@@ -37,7 +37,8 @@ def at_a_line_end(end):
 
 segfaults = at_a_line_end(lambda: ctypes.string_at(0))
 exits = at_a_line_end(lambda: os._exit(3))
-spins = at_a_line_end(spin)
+exits_at_the_last = at_a_line_end(lambda: os._exit(3), last=True)
+spins = at_a_line_end(spin, last=True)
 eats = at_a_line_end(lambda: bytearray(10**10))
 hides = at_a_line_end(lambda: os.closerange(3, 1000))
 
@@ -61,8 +62,8 @@ def loses_text_and_dies(chunks):
 
 
 def keeps_everything(chunks):
-    KEPT.append(b"".join(chunks) * 1000)
-    return repaired([KEPT[-1][: len(KEPT[-1]) // 1000]])
+    KEPT.append(b"".join(chunks) * 30)
+    return repaired([KEPT[-1][: len(KEPT[-1]) // 30]])
 
 
 def chatty(chunks):

@@ -261,7 +261,7 @@ def test_killed_a_hundred_times_it_holds_whole_files_and_all_that_was_saved(tmp_
 
 def test_a_folder_that_cannot_be_written_to_is_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="cannot write to .*file.*; choose another folder"):
+    with pytest.raises(UsageError, match=r"cannot write to .*file.*; choose another folder"):
         Store.open(tmp_path / "file" / "below")
 
 

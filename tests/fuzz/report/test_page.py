@@ -19,8 +19,8 @@ from streamfuzz.case import Case
 from streamfuzz.happenings import Ended, Progress
 from streamfuzz.report import charts, page_data
 from streamfuzz.report.page import TAGS, Page, grid, headline, heat, page
-from streamfuzz.report.page_data import BYTES, TEXT, PastNight, in_order, tags
-from streamfuzz.result import Night, Point, Result
+from streamfuzz.report.page_data import BYTES, TEXT, in_order, tags
+from streamfuzz.result import Night, Point, Result, Trend
 from streamfuzz.spec import Delta, Final, Release, Snapshot, UsageError
 from streamfuzz.trace import Failure, Trace
 from streamfuzz_strategies.providers import get
@@ -382,8 +382,8 @@ def test_the_charts_of_a_search_say_their_highest_value():
 
 
 def test_past_jobs_are_shown_with_this_one_last():
-    past = [PastNight(datetime(2026, 11, day, tzinfo=UTC), 1000, 10.0, day, 0, 0, 0) for day in range(1, 29)]
+    past = [Trend(datetime(2026, 11, day, tzinfo=UTC), 1000, 10.0, day, 0, 0, 0) for day in range(1, 29)]
     html = made(night(), past=past)
     assert html.index("2026-11-30 01:02</th>") < html.index("2026-11-28 01:00</th>")
     assert "The last 29 jobs" in html
-    assert PastNight.of(night()) == PastNight(STARTED, 1_312_352, 181.5, 8, 2, 2, 2)
+    assert Trend.of(night()) == Trend(STARTED, 1_312_352, 181.5, 8, 2, 2, 2)
