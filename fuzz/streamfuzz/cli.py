@@ -101,7 +101,7 @@ def main() -> None:
 @target_options
 @click.option("--time", "seconds", callback=duration, help="Stop after this long, like 30s or 5m [default: 20s].")
 @click.option("--max-cases", type=click.IntRange(1), help="Stop after so many judged cases.")
-@click.option("--seed", type=int, help="Draw the same streams as the run with this seed.")
+@click.option("--seed", type=int, help="Draw by this seed alone, and begin with nothing that earlier runs kept.")
 @click.option("--oracle", "oracles", multiple=True, type=click.Choice(ALL_ORACLES), help="Hold only these invariants.")
 @click.option(
     "--corpus",

@@ -252,7 +252,7 @@ def corpora(spec: str, start: Path) -> tuple[Path, ...]:
 
 def folder_name(spec: str) -> str:
     """What the folder of a target is called in a corpus."""
-    return re.sub(r"[^\w.-]+", "-", spec)
+    return re.sub(r"[^\w.-]+", "-", spec).lstrip(".") or "-"
 
 
 def _of_table(name: str, table: _Target, given: Mapping[str, Any]) -> Target:

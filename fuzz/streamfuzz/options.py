@@ -36,7 +36,7 @@ def target_options(command: F) -> F:
 
 
 def report_options(command: F) -> F:
-    """``--junit``, ``--sarif``, ``--events``, ``--html``, ``--github``, as ``report.outputs.subscribers`` takes them."""
+    """``--junit``, ``--sarif``, ``--events``, ``--html``, ``--github``, as ``report.outputs.subscribers`` has them."""
     for option in (
         click.option("--github", is_flag=True, help="Print annotations and a job summary for GitHub Actions."),
         click.option("--html", type=click.Path(path_type=Path), help="Write a page here that shows everything."),

@@ -360,12 +360,13 @@ def unended(trace: Trace, target: Target, rule: Rule | None = None) -> Deviation
     assert failure is not None
     if trace.ending == "memory":
         got = failure.message if failure.lost else f"{failure.type} at {failure.where}"
-        return Deviation("bounded", "memory", "the target", None, got, rule)
-    kind = "hung" if trace.ending == "hang" else "crashed"
+        return Deviation("bounded", "memory", "the stream", None, got, rule)
+    if trace.ending == "died":
+        return Deviation("bounded", "crashed", "the stream", None, failure.message, rule, error=failure.type)
     if failure.lost:
-        return Deviation("bounded", kind, "the target", None, failure.message, rule, error=failure.type)
+        return Deviation("bounded", "hung", "the target", None, failure.message, rule, error=failure.type)
     got = f"still running after {target.timeout:g} s, at {failure.where}"
-    return Deviation("bounded", kind, "the target", None, got, rule)
+    return Deviation("bounded", "hung", "the target", None, got, rule)
 
 
 ORACLES: Mapping[str, Oracle] = {

@@ -16,8 +16,9 @@ from streamfuzz.bench import Bench
 from streamfuzz.demo import demo_repaired
 from streamfuzz.engines import Budget
 from streamfuzz.engines.examples import examples
-from streamfuzz.engines.sweep import draw_batch, sweep
+from streamfuzz.engines.sweep import _Sweep, draw_batch, sweep
 from streamfuzz.spec import UsageError
+from streamfuzz_strategies.mutations import encode
 
 
 class Server:
@@ -41,6 +42,12 @@ class Server:
         self.thread.join()
 
 
+def kept_at(place: str, provider: str = "sse") -> ExampleDatabase:
+    made = examples(place, provider, "any")
+    assert made is not None
+    return made
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     made = Server()
@@ -49,29 +56,43 @@ def server() -> Iterator[Server]:
 
 
 def test_a_folder_has_one_below_it_for_each_provider(tmp_path: Path) -> None:
-    examples(str(tmp_path / "kept"), "sse").save(b"key", b"value")
+    kept_at(str(tmp_path / "kept")).save(b"key", b"value")
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["sse"]
-    assert set(examples(str(tmp_path / "kept"), "sse").fetch(b"key")) == {b"value"}
-    assert set(examples(str(tmp_path / "kept"), "ndjson").fetch(b"key")) == set()
+    assert set(kept_at(str(tmp_path / "kept")).fetch(b"key")) == {b"value"}
+    assert set(kept_at(str(tmp_path / "kept"), "ndjson").fetch(b"key")) == set()
 
 
 def test_redis_keeps_examples_below_a_prefix_for_each_provider(server: Server) -> None:
-    kept = examples(server.url, "sse")
+    kept = kept_at(server.url)
     kept.save(b"key", b"one")
     kept.save(b"key", b"two")
     kept.delete(b"key", b"one")
-    assert set(examples(server.url, "sse").fetch(b"key")) == {b"two"}
-    assert set(examples(server.url, "ndjson").fetch(b"key")) == set()
-    assert server.keys() == [b"streamfuzz:sse:key"]
+    assert set(kept_at(server.url).fetch(b"key")) == {b"two"}
+    assert set(kept_at(server.url, "ndjson").fetch(b"key")) == set()
+    assert server.keys() == [b"streamfuzz:sse:any:key"]
 
 
 def test_rich_draws_of_one_search_come_first_in_the_next(server: Server) -> None:
     def drawn(number: int, kept: ExampleDatabase | None) -> list[int]:
         return draw_batch(st.integers(0, 10**6), 30, number, kept, lambda value: value)
 
-    earlier = set(drawn(1, examples(server.url, "sse")))
-    assert set(drawn(2, examples(server.url, "sse"))[:3]) <= earlier
+    earlier = set(drawn(1, kept_at(server.url)))
+    assert set(drawn(2, kept_at(server.url))[:3]) <= earlier
     assert not set(drawn(2, None)[1:]) & earlier
+
+
+def test_a_search_begins_with_rich_streams_of_those_before(tmp_path: Path) -> None:
+    def swept(number: int, database: str | None) -> set[bytes]:
+        with Bench(demo_repaired()) as bench:
+            search = _Sweep(bench, Budget(None, 1, seed=number, database=database))
+            return {
+                encode(bench.provider, drawn.stream)
+                for strategy, kept in zip(search.strategies, search.kept, strict=True)
+                for drawn in search._draw(strategy, number, kept)
+            }
+
+    earlier = swept(1, str(tmp_path))
+    assert len(swept(2, str(tmp_path)) & earlier) >= len(swept(2, None) & earlier) + 5
 
 
 def test_a_search_leaves_its_rich_streams_there(server: Server) -> None:
@@ -85,17 +106,17 @@ def test_a_search_leaves_its_rich_streams_there(server: Server) -> None:
 
 def test_no_more_than_a_few_are_kept_and_the_plainest_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamfuzz.engines.examples.MOST", 3)
-    kept = examples(str(tmp_path), "sse")
+    kept = kept_at(str(tmp_path))
     for value in (b"1", b"333", b"22", b"333", b"4444", b"55555"):
         kept.save(b"key", value)
-    assert set(examples(str(tmp_path), "sse").fetch(b"key")) == {b"333", b"4444", b"55555"}
-    examples(str(tmp_path), "sse").save(b"key", b"666666")
+    assert set(kept_at(str(tmp_path)).fetch(b"key")) == {b"333", b"4444", b"55555"}
+    kept_at(str(tmp_path)).save(b"key", b"666666")
     assert set(kept.fetch(b"key")) == {b"4444", b"55555", b"666666"}
 
 
 def test_a_server_that_is_lost_meanwhile_is_done_without() -> None:
     server = Server()
-    kept = examples(server.url, "sse")
+    kept = kept_at(server.url)
     kept.save(b"key", b"value")
     kept.kept.redis.connection_pool.disconnect()  # type: ignore[attr-defined]
     server.stop()
@@ -126,4 +147,4 @@ def test_a_missing_client_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "redis", None)
     monkeypatch.delitem(__import__("sys").modules, "hypothesis.extra.redis", raising=False)
     with pytest.raises(UsageError, match=r"pip install 'streamfuzz\[redis\]'"):
-        examples("redis://127.0.0.1", "sse")
+        kept_at("redis://127.0.0.1")

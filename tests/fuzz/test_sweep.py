@@ -14,7 +14,8 @@ from streamfuzz.bench import Bench
 from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, repaired
 from streamfuzz.engines import Batch, Budget, Sighting
-from streamfuzz.engines.sweep import as_items, draw_batch, goals, plain_case, sweep
+from streamfuzz.engines.goals import goals
+from streamfuzz.engines.sweep import as_items, draw_batch, plain_case, sweep
 from streamfuzz.spec import Target, target
 from streamfuzz_strategies.framing.ndjson import NDJSONDecoder
 from streamfuzz_strategies.framing.sse import SSEDecoder

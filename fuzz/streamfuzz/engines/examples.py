@@ -20,26 +20,29 @@ EXAMPLES = ".hypothesis/streamfuzz"
 REDIS = ("redis", "rediss")
 """The schemes of URLs that mean a Redis server, without and with TLS."""
 
-MOST = 200
+MOST = 50
 """Examples of one kind that are kept; each search adds some, and nobody else takes any out."""
 
 PATIENCE = 4
 """Seconds that a Redis server may take to answer."""
 
 
-def examples(place: str, provider: str) -> ExampleDatabase:
-    """The database for the streams of a provider.
+def examples(place: str | None, provider: str, family: str) -> ExampleDatabase | None:
+    """The database for the streams of a provider whose text is of one family.
 
     Args:
-        place: a folder, or the URL of a Redis server as redis-py takes it: ``redis://host:6379/0``.
-        provider: its streams are kept in a folder, or below keys, of their own.
+        place: a folder, or the URL of a Redis server as redis-py takes it: ``redis://host:6379/0``; ``None``: none.
+        provider: whose streams; they are kept in a folder, or below keys, of their own.
+        family: what their text is made of; the same holds for it.
 
     Raises:
         UsageError: the server does not answer, the extra ``redis`` is not installed, or it is some other URL.
     """
+    if place is None:
+        return None
     scheme, separator, _ = place.partition("://")
     if not separator:
-        return _Few(DirectoryBasedExampleDatabase(Path(place) / provider), (OSError,))
+        return _Few(DirectoryBasedExampleDatabase(Path(place) / provider / family), (OSError,))
     if scheme not in REDIS:
         raise UsageError(f"cannot keep examples in a {scheme}:// URL: give a folder or a redis:// URL")
     try:
@@ -59,7 +62,7 @@ def examples(place: str, provider: str) -> ExampleDatabase:
         raise UsageError(
             f"cannot use the example database at {where}: {error}; start the server, or set examples to a folder"
         ) from None
-    kept = RedisExampleDatabase(client, key_prefix=f"streamfuzz:{provider}:".encode())
+    kept = RedisExampleDatabase(client, key_prefix=f"streamfuzz:{provider}:{family}:".encode())
     return _Few(kept, (RedisError, OSError))
 
 

@@ -134,11 +134,12 @@ class _Sweep:
         except InvalidArgument as error:
             raise UsageError(str(error)) from None
         # Left alone, Hypothesis draws much of the same; so each family of hostile text gets its turn.
-        turns = (None, *FAMILIES.values()) if asked.alphabet is None else (asked.alphabet,)
+        turns: dict[str, Any] = {"any": None, **FAMILIES} if asked.alphabet is None else {"asked": asked.alphabet}
         if budget.family is not None:
-            turns = (FAMILIES[budget.family],)
-        self.kept = examples(budget.database, self.provider.name) if budget.database is not None else None
-        self.strategies = [_drawn(self.provider, replace(asked, alphabet=alphabet)) for alphabet in turns]
+            turns = {budget.family: FAMILIES[budget.family]}
+        self.strategies = [_drawn(self.provider, replace(asked, alphabet=alphabet)) for alphabet in turns.values()]
+        # A stream is kept as the choices that led to it, which mean something else to another strategy.
+        self.kept = [examples(budget.database, self.provider.name, turn) for turn in turns]
         self.cases = 0
         self.batch = Batch()
         self.seen: dict[tuple[str, ...], int] = {}
@@ -157,20 +158,20 @@ class _Sweep:
                     if self._spent():
                         return
             number += 1_000_003
-            self.kept = None  # what earlier searches left has had its turn
+            self.kept = [None] * len(self.strategies)  # what earlier searches left has had its turn
 
     def _round(self, number: int) -> Iterator[None]:
         """Draw streams, look at each, and sweep the best of them."""
         drawn: list[Drawn] = []
-        for turn, strategy in enumerate(self.strategies):
-            some = [one for one in self._draw(strategy, number + turn) if self._is_new(one.stream)]
+        for turn, (strategy, kept) in enumerate(zip(self.strategies, self.kept, strict=True)):
+            some = [one for one in self._draw(strategy, number + turn, kept) if self._is_new(one.stream)]
             yield from chain(*map(self._glance, some))
             drawn += some
         yield from chain(*map(self._stream, self._by_novelty(drawn)))
 
-    def _draw(self, strategy: st.SearchStrategy[Drawn], number: int) -> list[Drawn]:
+    def _draw(self, strategy: st.SearchStrategy[Drawn], number: int, kept: ExampleDatabase | None) -> list[Drawn]:
         count = -(-DRAWN // len(self.strategies))
-        return draw_batch(strategy, count, number, self.kept, lambda drawn: len(self._marks(drawn.stream)))
+        return draw_batch(strategy, count, number, kept, lambda drawn: len(self._marks(drawn.stream)))
 
     def _is_new(self, stream: Stream) -> bool:
         data = encode(self.provider, stream)

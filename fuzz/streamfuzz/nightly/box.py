@@ -56,9 +56,12 @@ class Box:
                 os.ftruncate(handle, SIZE)
                 if hasattr(os, "posix_fallocate"):
                     os.posix_fallocate(handle, 0, SIZE)  # else a full disk would kill whoever writes to the map
+                return cls(path)
+            except OSError:
+                os.unlink(path)
+                raise
             finally:
                 os.close(handle)
-            return cls(path)
         except OSError as error:
             place = tempfile.gettempdir()
             raise UsageError(f"cannot write to {place}: {error.strerror or error}; make room or set TMPDIR") from None

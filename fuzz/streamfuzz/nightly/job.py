@@ -55,6 +55,9 @@ SHARD = 10.0
 SHORTEST = 2.0
 """Seconds of a shard in a job that has little time for its many targets."""
 
+MOST = 10**9
+"""Cases of a shard: its time is what ends it.  It is told, and written down, with those that it came to judge."""
+
 TIMES = 10
 """How often a finding is run again before it is reported."""
 
@@ -257,9 +260,8 @@ class Job:
         self.shards[field] += 1
         seed = Random(f"{self.settings.seed}/{subject.name}/{field.family}/{field.engine}/{number}").getrandbits(31)
         revisit = number == 0 and not field.family and self.settings.mode == "batch"
-        cases = max(200, int(ledger.rate * long))
-        shard = Shard(field, seed, cases, ledger.cost, revisit)
-        most = min(3 * long, self._search_ends - self._elapsed)
+        shard = Shard(field, seed, MOST, ledger.cost, revisit)
+        most = min(long, self._search_ends - self._elapsed)
         submit = partial(self.workers.search, shard, most, dict(ledger.explained), self.settings.examples)
         return _Task(submit, partial(self._enter_outcome, subject), field)
 

@@ -91,6 +91,7 @@ class _Session:
 
 
 _session = _Session()
+_adding = threading.Lock()
 _own = threading.local()
 
 
@@ -126,7 +127,9 @@ def close_all() -> None:
     global _session
     before, _session = _session, _Session()
     before.stopping = before.closed = True
-    for one in list(before.lanes):
+    with _adding:
+        lanes = list(before.lanes)
+    for one in lanes:
         one.kill()
 
 
@@ -147,7 +150,8 @@ class Lane:
     def __init__(self, limits: Limits, session: _Session | None = None) -> None:
         self.limits = limits
         self.session = session or _Session()
-        self.session.lanes.add(self)
+        with _adding:
+            self.session.lanes.add(self)
         self._worker: _Worker | None = None
 
     def run(
@@ -215,7 +219,8 @@ class Lane:
 
     def _ready(self) -> _Worker:
         """The process, started if there is none; one that died while it had nothing to do is replaced."""
-        if self._worker is not None and self._worker.process.is_alive():
+        # Who has nothing to do says nothing, so what can be read is the end.
+        if self._worker is not None and not self._worker.pipe.poll():
             return self._worker
         self.close()
         if mp.current_process().daemon:

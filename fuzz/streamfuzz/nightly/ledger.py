@@ -38,7 +38,6 @@ class Ledger:
         met: goals, rules and signatures met in this job, so that the next shard's news can be told.
         explained: how often each kind of sighting was explained.
         base: signatures that the code before a change has too.
-        cost: seconds that one run needs; ``rate``: judged cases a second, with all that goes with judging them.
     """
 
     subject: Subject
@@ -62,11 +61,6 @@ class Ledger:
         """Seconds that one run is taken to need, rounded so that it can be read and written down."""
         cost = self.inside / self.cases if self.cases else FIRST_COST
         return round(cost, 1 - floor(log10(cost))) if cost > 0 else FIRST_COST
-
-    @property
-    def rate(self) -> float:
-        """Judged cases a second."""
-        return self.cases / self.seconds if self.seconds else FIRST_RATE
 
     def enter(self, outcome: Outcome, elapsed: float) -> tuple[list[str], list[Finding]]:
         """Enter what a shard brought; returns its news and the findings among them."""
@@ -173,6 +167,3 @@ class Ledger:
 
 FIRST_COST = 1e-4
 """Seconds that a run is taken to need before any was made."""
-
-FIRST_RATE = 300.0
-"""Cases a second before any was judged: few, so that the first shard of a slow target ends soon."""

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..config import Recipe
 from .tasks import Field
 
 
@@ -34,24 +35,32 @@ class Yield:
 
 
 FAIR = 5
-"""Each so-many-th shard goes to the field that has had least time, whatever it promises."""
+"""Each so-many-th shard goes where least time was spent, whatever it promises."""
 
 
 def choose(fields: Mapping[Field, Yield], running: Counter[Field], shard: float, number: int) -> Field:
     """The field that gets shard ``number`` of a job, which takes ``shard`` seconds.
 
-    The one that promises most news for a second: ``(news + 1) / (seconds + shard)``, where both are of late and
-    what is running now counts as spent.  The ``+ 1`` is hope: without it, a field that was dry once would never
-    be tried again, and it lets those not yet tried come before those that are dry.  Of equals, the one with least
-    time in all; so a job that finds nothing any more goes round.  Each fifth shard goes to the one with least time
-    anyhow: a field that brings a little all the time must not starve one that was never looked at.
+    A target that was never looked at comes first.  Then the field that promises most news for a second:
+    ``(news + 1) / (seconds + shard)``, where both are of late and what is running now counts as spent.  The ``+ 1``
+    is hope: without it, a field that was dry once would never be tried again.  Of equals, the one whose target has
+    had least time, so a job that finds nothing any more goes round.  Each fifth shard goes to the target, and of it
+    to the field, with least time anyhow: one that brings a little all the time must not starve the others.
     """
+    totals = {field: spent.total + running[field] * shard for field, spent in fields.items()}
+    of_target: dict[tuple[Recipe, str], float] = {}
+    for field, total in totals.items():
+        target = field.recipe, field.provider
+        of_target[target] = of_target.get(target, 0.0) + total
 
-    def total(field: Field) -> float:
-        return fields[field].total + running[field] * shard
+    def rest(field: Field) -> tuple[float, float]:
+        return of_target[field.recipe, field.provider], totals[field]
 
-    def promise(field: Field) -> tuple[float, float]:
+    def promise(field: Field) -> tuple[float, float, float]:
         spent = fields[field]
-        return -(spent.news + 1) / (spent.seconds + running[field] * shard + shard), total(field)
+        return -(spent.news + 1) / (spent.seconds + running[field] * shard + shard), *rest(field)
 
-    return min(fields, key=total if number % FAIR == FAIR - 1 else promise)
+    least = min(fields, key=rest)
+    if number % FAIR == FAIR - 1 or not of_target[least.recipe, least.provider]:
+        return least
+    return min(fields, key=promise)

@@ -148,5 +148,7 @@ def test_no_room_for_a_box_is_told_in_one_sentence(monkeypatch: pytest.MonkeyPat
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(boxes.os, "ftruncate", full)
+    monkeypatch.setattr(boxes.tempfile, "tempdir", str(tmp_path))
     with pytest.raises(UsageError, match="No space left on device; make room or set TMPDIR"):
         Box.make()
+    assert list(tmp_path.iterdir()) == []

@@ -71,7 +71,7 @@ def test_deaths_are_findings_with_causes(dying: Path, name: str, kind: str, how:
     assert ("a cut before a line end",) in causes
     assert {(f.deviation.kind, f.deviation.got, f.flaky) for f in outcome.findings} == {(kind, how, False)}
     assert {f.sentence for f in outcome.findings} >= {
-        f"mine takes its process down: {how} because of a cut before a line end."
+        f"mine takes its process down on the stream: {how} because of a cut before a line end."
     }
     assert outcome.deadly == ()
     assert outcome.goals

@@ -14,7 +14,7 @@ from streamfuzz.demo import demo
 from streamfuzz.deviation import Deviation
 from streamfuzz.explain import Finding
 from streamfuzz.nightly.history import Past
-from streamfuzz.nightly.ledger import FIRST_COST, FIRST_RATE, Ledger
+from streamfuzz.nightly.ledger import FIRST_COST, Ledger
 from streamfuzz.nightly.settings import Subject
 from streamfuzz.nightly.tasks import Field, Outcome, Rerun, Shard
 from streamfuzz.result import Point, Result
@@ -131,11 +131,10 @@ def test_the_curve_grows_with_what_is_found(ledger: Ledger) -> None:
     assert ledger.curve == [Point(1.0, 100, 1, 0, 1), Point(1.2, 300, 2, 0, 1)]
 
 
-def test_cost_and_rate_are_guessed_until_they_are_known(ledger: Ledger) -> None:
-    assert (ledger.cost, ledger.rate) == (FIRST_COST, FIRST_RATE)
+def test_the_cost_of_a_run_is_guessed_until_it_is_known(ledger: Ledger) -> None:
+    assert ledger.cost == FIRST_COST
     ledger.enter(outcome(cases=300, seconds=2.0), 1.0)
     assert ledger.cost == pytest.approx(0.0033)
-    assert ledger.rate == 150
 
 
 def _trail(first: date, last: date):  # type: ignore[no-untyped-def]

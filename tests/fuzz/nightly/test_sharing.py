@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from streamfuzz.config import Recipe
 from streamfuzz.nightly.sharing import Yield, choose
@@ -34,8 +35,20 @@ def shares(fields: dict[Field, Yield], news: dict[Field, int], rounds: int) -> C
     return given
 
 
-def test_what_was_never_tried_comes_first() -> None:
-    assert choose(fields(one=spent(0), two=Yield()), NOBODY, SHARD, 0) == TWO
+def test_a_target_that_was_never_looked_at_comes_first() -> None:
+    assert choose(fields(one=spent(100), two=Yield()), NOBODY, SHARD, 0) == TWO
+
+
+def test_other_text_for_the_same_target_has_to_promise_more() -> None:
+    other = replace(ONE, family="unicode")
+    assert choose({ONE: spent(100), other: Yield()}, NOBODY, SHARD, 0) == ONE
+    assert choose({ONE: spent(0), other: Yield()}, NOBODY, SHARD, 0) == other
+
+
+def test_of_equals_the_target_with_least_time_comes_first() -> None:
+    other = replace(ONE, family="unicode")
+    assert choose({ONE: spent(0), other: Yield(), TWO: spent(0)}, NOBODY, SHARD, 0) == other
+    assert choose({ONE: spent(0, shards=3), other: spent(0), TWO: spent(0)}, NOBODY, SHARD, 0) == TWO
 
 
 def test_more_news_a_second_get_more_time() -> None:
@@ -52,7 +65,7 @@ def test_a_dry_job_goes_round() -> None:
 
 
 def test_a_rich_field_gets_most_of_the_time_and_a_dry_one_still_some() -> None:
-    given = shares(fields(one=Yield(), two=Yield()), {ONE: 5}, 100)
+    given = shares(fields(one=spent(0), two=spent(0)), {ONE: 5}, 100)
     assert given == {ONE: 80, TWO: 20}
 
 
