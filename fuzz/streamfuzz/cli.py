@@ -39,10 +39,11 @@ from .explain import explain
 from .happenings import Began, Ended
 from .init_command import init
 from .nightly.command import nightly
+from .nightly.safely import replay_safely
 from .options import duration, json_option, report_options, target_options
 from .oracles import ORACLES
 from .probes import ORACLES as PROBES
-from .replay import Replayed, replay
+from .replay import Replayed
 from .report.console import Console
 from .report.json_report import replay_json, result_json
 from .report.outputs import subscribers, together
@@ -198,7 +199,7 @@ def replay_command(
         for group in _by_form(files):
             path, file = group[0]
             found = config.for_case(target, file.case, path, provider=provider, takes=takes, gives=gives)
-            done += replay(found, group, tuple(oracles) or ALL_ORACLES)
+            done += replay_safely(target, found, group, tuple(oracles) or ALL_ORACLES)
     outcome = replay_json(done, unreadable)
     if as_json:
         click.echo(json.dumps(outcome))

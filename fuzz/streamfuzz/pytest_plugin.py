@@ -76,11 +76,11 @@ class _CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         from . import config, corpus
-        from .replay import replay
+        from .nightly.safely import replay_safely
 
         file = corpus.open_case(self.path)
         target = config.for_case(self.spec, file.case, self.path)
-        for replayed in replay(target, [(self.path, file)]):
+        for replayed in replay_safely(self.spec, target, [(self.path, file)]):
             if replayed.status in ("fail", "flaky"):
                 raise CaseFailedError(explanation(replayed))
 

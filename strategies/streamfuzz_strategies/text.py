@@ -47,7 +47,10 @@ FRAMING_LOOKALIKES = (
 )
 """Text that looks like the framing which carries it."""
 
-JSON_LOOKALIKES = ('"', "\\", '{"a": [1', "}]", "null", "\\u0041", "\\n", "/", "'", "```json\n{}\n```", "\t")
+JSON_LOOKALIKES = (
+    *('"', "\\", '{"a": [1', "}]", "null", "\\u0041", "\\n", "/", "'", "```json\n{}\n```", "\t"),
+    '{"a":"\\ud83d\\ude00\\n"}',
+)
 """Text that needs escapes, or is JSON inside JSON."""
 
 EDGES = ("\n", "a", " ", "\t", "a\n", " a", "\n\n")

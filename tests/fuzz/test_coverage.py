@@ -138,7 +138,7 @@ def test_a_deviation_of_one_sort_is_told_a_few_times_and_then_counted():
 
 def test_a_known_sort_is_told_again_where_the_input_reached_new_code():
     inputs = [b"data: x%d\n\n" % number for number in range(10)]
-    told = explored(inputs, is_new=lambda raw: raw == inputs[7])
+    told = explored(inputs, is_kept=lambda raw: raw == inputs[7])
     assert [each.input for each in told if isinstance(each, Seen) and each.new] == [inputs[7]]
 
 

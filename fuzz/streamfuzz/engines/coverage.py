@@ -359,7 +359,8 @@ class _Search:
         return [
             f"-seed={seed}",
             f"-max_len={self.room}",
-            "-len_control=0","-use_counters=0",
+            "-len_control=0",
+
             f"-dict={self.scratch / 'words'}",
             f"-artifact_prefix={place}{os.sep}",
             f"-reload={int(self.setup.jobs > 1)}",

@@ -106,7 +106,8 @@ class Explorer:
     Args:
         bench: the target, and the oracles asked of it.
         tell: takes what there is to tell.
-        is_new: whether an input that was run is one that libFuzzer keeps.
+        is_kept: whether libFuzzer keeps an input that was run, because it reached new code.
+        kept: is told of those inputs.
         cases: how many to judge.
     """
 
@@ -114,13 +115,15 @@ class Explorer:
         self,
         bench: Bench,
         tell: Callable[[Told], None],
-        is_new: Callable[[bytes], bool] = lambda raw: False,
+        is_kept: Callable[[bytes], bool] = lambda raw: False,
+        kept: Callable[[bytes], None] = lambda raw: None,
         cases: int | None = None,
     ) -> None:
-        self.bench, self.tell, self.is_new = bench, tell, is_new
+        self.bench, self.tell, self.is_kept, self.kept = bench, tell, is_kept, kept
         self.left = cases
         self.seen: Counter[tuple[str, ...]] = Counter()
-        self.waiting: tuple[bytes, list[Deviation]] = (b"", [])
+        self.before = b""
+        self.waiting: list[Deviation] = []
         self.told = monotonic()
         self.runs = self.cases = 0
         self.inside = 0.0
@@ -129,7 +132,7 @@ class Explorer:
 
     def __call__(self, raw: bytes) -> bool:
         """Run and judge an input; says whether there is anything left to do."""
-        self._look_back()
+        self._look_back(raw)
         given = decode(raw)
         run = self.bench.run(to_case(given, self.bench.target))
         self.runs += 1
@@ -161,14 +164,16 @@ class Explorer:
             return
         self.repeats[f"{deviation.oracle}.{deviation.kind}"] += 1
         if self.seen[sort] <= TOLD:
-            self.waiting = (raw, [*self.waiting[1], deviation])
+            self.waiting.append(deviation)
 
-    def _look_back(self) -> None:
-        """Tell of the last input if libFuzzer kept it: what fails behind a new branch may fail for a new reason."""
-        (raw, deviations), self.waiting = self.waiting, (b"", [])
-        if deviations and self.is_new(raw):
+    def _look_back(self, raw: bytes) -> None:
+        """See whether libFuzzer kept the last input: what fails behind a new branch may fail for a new reason."""
+        before, deviations = self.before, self.waiting
+        self.before, self.waiting = raw, []
+        if self.is_kept(before):
+            self.kept(before)
             for deviation in deviations:
-                self.tell(_seen(raw, deviation, new=True))
+                self.tell(_seen(before, deviation, new=True))
 
     def _note_goals(self, given: Input, broken: list[str]) -> None:
         for rule in broken:
@@ -225,23 +230,25 @@ def main(path: str, arguments: list[str]) -> None:
             program = f"{sys.executable} -P -m {__spec__.name} {path}"
             atheris.Setup(
                 [program, *arguments],
-                judging(job, bench, recorder),
+                judging(job, bench, recorder, mutator.kept),
                 custom_mutator=mutator.change,
                 custom_crossover=mutator.cross,
             )
             atheris.Fuzz()
 
 
-def judging(job: Job, bench: Bench, recorder: Recorder | None) -> Callable[[bytes], None]:
+def judging(
+    job: Job, bench: Bench, recorder: Recorder | None, kept: Callable[[bytes], None]
+) -> Callable[[bytes], None]:
     """What libFuzzer is to call with each input; it ends the process when there is nothing left to do."""
-    kept = Path(job.kept)
+    folder = job.kept
 
     def tell(told: Told) -> None:
         line = TELL.encode(told) + b"\n"
         while line and job.pipe is not None:
             line = line[os.write(job.pipe, line) :]
 
-    explorer = Explorer(bench, tell, lambda raw: (kept / digest(raw)).exists(), job.cases)
+    explorer = Explorer(bench, tell, lambda raw: os.path.exists(f"{folder}/{digest(raw)}"), kept, job.cases)
 
     def one(raw: bytes) -> None:
         if not explorer(raw):

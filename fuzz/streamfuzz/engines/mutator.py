@@ -7,6 +7,7 @@ edits that the sweep enumerates are drawn here, and what an edit does not touch 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -36,6 +37,15 @@ _IN_STRINGS = 0.8
 
 _CROSSED = 0.25
 """How often two inputs are crossed when libFuzzer asks for it."""
+
+_AT_START = 0.6
+"""How often a word is written at the beginning of a value rather than anywhere in it."""
+
+_TRAIL = 8
+"""How many words are remembered that were written last, and of those that led to new code."""
+
+_FOLLOWED = 0.5
+"""How often a word is written behind one of those."""
 
 _ROOM = 16
 """Bytes by which a value may grow at once, beside doubling."""
@@ -72,6 +82,9 @@ class Mutator:
         self.provider = provider
         self.mutate = mutate
         self.words = tuple(words)
+        # The last inputs into which a word was written, each with where the word ends.
+        self.written: deque[tuple[bytes, int]] = deque(maxlen=_TRAIL)
+        self.trail: deque[tuple[bytes, int]] = deque(maxlen=_TRAIL)
         word = (self._word,) * 3 if words else ()
         self.changes = (self._bytes, self._bytes, *word, self._value, self._value, self._edit, self._cut)
         self.cuttings = (
@@ -120,13 +133,28 @@ class Mutator:
         return _with(given, data[:start] + changed + data[stop:])
 
     def _word(self, given: Input, limit: int, random: Random) -> Input:
-        """Write a word into a value: in place of all of it, at its beginning, or anywhere in it."""
-        data, word = given.data, random.choice(self.words)
-        start, stop = self._place(data, random)
-        whole = random.randrange(3)
-        at = start if whole < 2 else random.randint(start, stop)
-        after = stop if whole == 0 else min(stop, at + len(word)) if random.random() < 0.5 else at
-        return _with(given, data[:at] + word + data[after:])
+        """Write a word into a value: in place of all of it, at its beginning, or anywhere in it.
+
+        Or right behind a word that led to new code, for what compares one thing will compare the next.
+        """
+        word = random.choice(self.words)
+        if self.trail and random.random() < _FOLLOWED:
+            raw, start = random.choice(self.trail)
+            given = decode(raw)
+            stop = min(len(given.data), start + len(word))
+            at = start
+        else:
+            start, stop = self._place(given.data, random)
+            at = start if random.random() < _AT_START else random.randint(start, stop)
+        data = given.data
+        after = random.choice((stop, min(stop, at + len(word)), at))
+        changed = _with(given, data[:at] + word + data[after:])
+        self.written.append((encode(changed), at + len(word)))
+        return changed
+
+    def kept(self, raw: bytes) -> None:
+        """Learn that libFuzzer keeps an input because it reached new code."""
+        self.trail += [place for place in self.written if place[0] == raw and place not in self.trail]
 
     def _place(self, data: bytes, random: Random) -> tuple[int, int]:
         """Where some value begins and ends: that of a line, each kind of line as often, or a JSON string in it."""
