@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
 from time import perf_counter
-from typing import Protocol
 
 from . import corpus
 from .bench import ALL_ORACLES, Bench
 from .case import CaseError
+from .corpus import Place
 from .deviation import Run
 from .engines import Batch, Budget, Sighting
 from .engines.goals import goals
+from .engines.menu import Engine
 from .engines.sweep import plain_case, sweep
 from .explain import Finding, explain
 from .grouping import fold, merged, rank
@@ -33,22 +33,15 @@ EXPLAINING = 0.5
 """The share of the time so far that the search for causes may take; sightings beyond it wait for the end."""
 
 
-class Engine(Protocol):
-    """A way to search."""
-
-    def __call__(self, bench: Bench, budget: Budget) -> Iterator[Batch]:
-        """Yield what happened, stretch by stretch."""
-        ...
-
-
 def run(
     target: Target,
     budget: Budget | None = None,
     *,
     oracles: Sequence[str] = ALL_ORACLES,
-    folder: Path | None = None,
+    folder: Place | None = None,
     tell: Subscriber = lambda happening: None,
     engine: Engine = sweep,
+    name: str = "sweep",
 ) -> Result:
     """Search for the ways in which a target fails.
 
@@ -59,6 +52,7 @@ def run(
         folder: where to write case files, if anywhere.
         tell: is told what happens while it happens.
         engine: how to search.
+        name: what reports call the engine.
 
     Returns:
         The findings, grouped by signature and shrunk, with what was covered.
@@ -68,7 +62,7 @@ def run(
     """
     with on_signals() as stop:
         asked = replace(budget or Budget(), stopped=stop)
-        return _Campaign(target, asked, oracles, folder, tell, stop).run(engine)
+        return _Campaign(target, asked, oracles, folder, tell, stop, name).run(engine)
 
 
 class _Campaign:
@@ -77,15 +71,17 @@ class _Campaign:
         target: Target,
         budget: Budget,
         oracles: Sequence[str],
-        folder: Path | None,
+        folder: Place | None,
         tell: Subscriber,
         stop: Stop,
+        name: str,
     ) -> None:
         self.target = target
         self.budget = budget
         self.folder = folder
         self.tell = tell
         self.stop = stop
+        self.name = name
         self.bench = Bench(target, oracles)
         self.result = Result(target.name, target.provider, budget.seed, source=source_of(target.call))
         self.groups: dict[str, Finding] = {}
@@ -117,7 +113,7 @@ class _Campaign:
     def _finish_search(self) -> None:
         self.result.seconds = perf_counter() - self.started
         self.result.inside = self.bench.driver.seconds
-        self.result.engines = {"sweep": Share(self.result.cases, self.result.seconds)}
+        self.result.engines = {self.name: Share(self.result.cases, self.result.seconds)}
         self.result.unreached = tuple(name for name in self.in_all if not self.result.goals[name])
 
     def _explain(self, sighting: Sighting) -> None:
@@ -156,7 +152,7 @@ class _Campaign:
             small = shrink(self.bench, finding, min(3 * share, SECONDS), self.stop)
             self.result.findings.append(self._reported(small))
         self.result.findings.sort(key=rank)
-        self.result.engines["sweep"].findings = len(self.result.findings)
+        self.result.engines[self.name].findings = len(self.result.findings)
         seen = {reported.finding.signature for reported in self.result.findings}
         self.result.interrupted = self.stop()
         if not self.result.interrupted:
@@ -176,7 +172,7 @@ class _Campaign:
         known = next((known for known in self.target.known if known.signature == finding.signature), None)
         path = corpus.save(self.folder, corpus.as_file(finding)) if self.folder is not None else None
         status: Status = "new" if known is None else "known" if known.expires >= date.today() else "expired"
-        return Reported(finding, str(path) if path is not None else None, status, known)
+        return Reported(finding, str(path) if path is not None else None, status, known, engine=self.name)
 
     def _still_fails(self, known: Known) -> bool:
         """Whether a kept case of a known deviation still shows it, so that the search only did not come across it."""

@@ -33,7 +33,7 @@ from .bench import ALL_ORACLES, Bench
 from .case import Case, CaseError, CaseFile
 from .corpus_commands import corpus_group
 from .detect import detectability, summary
-from .engines import Budget
+from .engines import Budget, menu
 from .engines.examples import EXAMPLES
 from .explain import explain
 from .happenings import Began, Ended
@@ -107,9 +107,9 @@ def main() -> None:
 @click.option(
     "--corpus",
     "folder",
-    type=click.Path(path_type=Path),
     help=f"Write a case file of each finding here [default: {DEFAULT_FOLDER}/<name of the target>].",
 )
+@click.option("--engine", "engine_name", type=click.Choice(menu.NAMES), default="sweep", show_default=True)
 @report_options
 @json_option
 def run(
@@ -121,7 +121,8 @@ def run(
     max_cases: int | None,
     seed: int | None,
     oracles: Sequence[str],
-    folder: Path | None,
+    folder: str | None,
+    engine_name: str,
     as_json: bool,
     **reports: Any,
 ) -> int:
@@ -137,10 +138,14 @@ def run(
     with _stdout_is_ours(as_json):
         found = config.resolve(target or "demo", provider=provider, takes=takes, gives=gives)
         tell = together([console, *subscribers(**reports, stream=stream, trace_of=partial(_trace, found))])
-        place = folder if folder is not None else DEFAULT_FOLDER / config.folder_name(found.name)
+        recipe, _ = config.recipe(target or "demo", provider=provider, takes=takes, gives=gives)
+        engine = menu.engine(engine_name, recipe)
+        place = corpus.place(folder) if folder is not None else DEFAULT_FOLDER / config.folder_name(found.name)
         started = datetime.now(UTC)
         tell(Began("run", started, [found.name], budget.seconds))
-        result = campaign.run(found, budget, oracles=oracles or ALL_ORACLES, folder=place, tell=tell)
+        result = campaign.run(
+            found, budget, oracles=oracles or ALL_ORACLES, folder=place, tell=tell, engine=engine, name=engine_name
+        )
         console.close()
         if not as_json:
             again = " ".join(["streamfuzz replay", target or "demo", *(["--gives", gives] if gives else [])])

@@ -70,6 +70,7 @@ class Nightly(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     workers: int | None = None
     memory: str = "2GB"
     patience: str = "30s"
+    engines: list[str] = []
     examples: str | None = None
     scheduler: str | None = None
     seed: int | None = None
@@ -218,13 +219,21 @@ class Recipe:
         return _of_table(self.spec, msgspec.json.decode(self.table, type=_Target), given)
 
 
-def recipe(spec: str, *, start: Path | None = None) -> tuple[Recipe, tuple[str, ...]]:
+def recipe(spec: str, *, start: Path | None = None, **asked: Any) -> tuple[Recipe, tuple[str, ...]]:
     """How to make a target, and the providers whose streams it reads.
+
+    Args:
+        spec: what the user wrote.
+        start: as for :func:`resolve`.
+        asked: fields of :class:`Target` that the user gave; of a plain function or class only.
 
     Raises:
         UsageError: as :func:`resolve`.
     """
     table = configured(start or Path.cwd()).get(spec)
+    given = {name: value for name, value in asked.items() if value is not None}
+    if table is None and given and ":" in spec:
+        table = _Target(call=spec, **given)
     made = Recipe(spec, msgspec.json.encode(table).decode() if table is not None else "")
     if table is not None and table.providers:
         for provider in table.providers:

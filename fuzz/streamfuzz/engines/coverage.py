@@ -360,7 +360,7 @@ class _Search:
             f"-seed={seed}",
             f"-max_len={self.room}",
             "-len_control=0",
-
+            "-use_counters=0",
             f"-dict={self.scratch / 'words'}",
             f"-artifact_prefix={place}{os.sep}",
             f"-reload={int(self.setup.jobs > 1)}",

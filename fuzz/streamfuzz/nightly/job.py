@@ -7,7 +7,7 @@ corpus; a worker that dies takes nothing with it but the task that it was at.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -121,7 +121,7 @@ class Job:
         self.today = self.started.astimezone().date()
         self.begun = monotonic()
         self.ledgers = {subject.name: Ledger(subject, settings.seed) for subject in settings.subjects}
-        self.fields = {field: Yield() for subject in settings.subjects for field in _fields(subject)}
+        self.fields = {field: Yield() for subject in settings.subjects for field in fields(subject, settings.engines)}
         self.shards: Counter[Field] = Counter()
         self.running: dict[Future[Any], _Task] = {}
         self.waiting: deque[_Task] = deque()
@@ -254,7 +254,7 @@ class Job:
         long = self._seconds_of_a_shard
         busy = Counter(task.field for task in self.running.values() if task.field is not None)
         field = choose(self.fields, busy, long, self.shards.total())
-        subject = next(subject for subject in self.settings.subjects if field in _fields(subject))
+        subject = next(one for one in self.settings.subjects if field in fields(one, self.settings.engines))
         ledger = self.ledgers[subject.name]
         number = self.shards[field]
         self.shards[field] += 1
@@ -361,7 +361,12 @@ class Job:
                     self._trouble(str(error))
 
 
-def _fields(subject: Subject) -> list[Field]:
-    """All fields of a subject: every engine, and for the sweep each family of text beside all in turn."""
-    provider = subject.target.provider
-    return [Field(subject.recipe, provider, family) for family in ("", *FAMILIES)]
+def fields(subject: Subject, engines: Sequence[str]) -> list[Field]:
+    """All fields of a subject: every engine, and for the sweep each family of text beside all in turn.
+
+    What coverage drives are bytes, so it has nothing to do with targets that take frames or events.
+    """
+    target = subject.target
+    families = {"sweep": ("", *FAMILIES), "coverage": ("",)}
+    able = [name for name in engines if name == "sweep" or target.takes in ("bytes", "text")]
+    return [Field(subject.recipe, target.provider, family, name) for name in able for family in families[name]]

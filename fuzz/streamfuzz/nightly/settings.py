@@ -12,6 +12,8 @@ from typing import Literal, TypeAlias
 
 from .. import config
 from ..config import Recipe
+from ..engines import menu
+from ..engines.examples import EXAMPLES
 from ..spec import Target, UsageError
 
 Mode: TypeAlias = Literal["batch", "change", "replay", "prune"]
@@ -83,6 +85,7 @@ class Settings:
         memory: bytes that a worker may use.
         patience: seconds after which a run that cannot be cut off costs its worker.
         examples: Hypothesis' example database: a folder or a ``redis://`` URL.
+        engines: the ways to search.
         seed: of all seeds of the job.
         scheduler: address of a Dask scheduler, whose workers do the work.
         base: a checkout of the code before the change, for mode ``change``.
@@ -96,6 +99,7 @@ class Settings:
     memory: int
     patience: float
     examples: str | None
+    engines: tuple[str, ...]
     seed: int
     scheduler: str | None = None
     base: Path | None = None
@@ -144,11 +148,28 @@ def settings(
         workers=count,
         memory=size(told.memory),
         patience=seconds(told.patience),
-        examples=told.examples,
+        examples=told.examples or _beside(corpus or told.corpus),
+        engines=_engines(told.engines),
         seed=told.seed if told.seed is not None else seed,
         scheduler=scheduler or told.scheduler,
         base=base,
     )
+
+
+def _beside(corpus: str) -> str:
+    """Where the example database is if it is not told: beside the corpus, if that is a folder."""
+    return EXAMPLES if "://" in corpus else str(Path(corpus) / ".examples")
+
+
+def _engines(names: Sequence[str]) -> tuple[str, ...]:
+    unknown = next((name for name in names if name not in menu.NAMES), None)
+    if unknown is not None:
+        raise UsageError(f"no engine {unknown!r}; known: {', '.join(menu.NAMES)}")
+    if "coverage" in names:
+        from ..engines.coverage import require_atheris
+
+        require_atheris()
+    return tuple(names) or menu.installed()
 
 
 def _subjects(name: str, folder: Path) -> list[Subject]:

@@ -17,7 +17,7 @@ from ..case import CaseFile
 from ..config import Recipe
 from ..engines import Batch, Budget, Sighting
 from ..engines.goals import goals
-from ..engines.sweep import sweep
+from ..engines.menu import engine
 from ..explain import Finding, explain
 from ..grouping import merged
 from ..replay import Status, replay_one
@@ -131,7 +131,7 @@ def search(
     )
     done = Batch()
     with Bench(target) as bench:
-        for batch in sweep(bench, budget):
+        for batch in engine(place.engine, place.recipe)(bench, budget):
             told(batch)
             add(done, batch)
         inside = bench.driver.seconds
@@ -172,7 +172,7 @@ def causes(
 
     Returns:
         One finding for each signature, how many sightings of each sort were explained, and how many were left out
-        for want of time.  Once stopped, the rest is returned without causes.
+        for want of time.  Once stopped, the rest is returned without causes; so is a death that is met late.
     """
     groups: dict[str, Finding] = {}
     asked: Counter[Sort] = Counter()
@@ -181,11 +181,12 @@ def causes(
         sort = _sort(sighting)
         known_sort = bool(explained.get(sort, 0) + asked[sort])
         room = seconds if known_sort else 2 * seconds + PATIENCE
-        if perf_counter() - started > room or (known_sort and stopped()):
+        late = perf_counter() - started > room
+        if (known_sort and (late or stopped())) or (late and not sighting.deviation.kills):
             more += 1
             continue
         asked[sort] += 1
-        if stopped():
+        if late or stopped():
             found = Finding(bench.target.name, sighting.case, sighting.deviation, (), sighting.how)
         else:
             found = explain(bench, sighting.case, sighting.deviation, sighting.how)

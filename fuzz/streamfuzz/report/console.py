@@ -16,7 +16,7 @@ from ..legible import crop
 from ..result import Result
 from .json_report import Verdict, verdict
 from .paper import Paper, Replay
-from .words import gone, plural
+from .words import gone, plural, some
 
 EVERY = 10.0
 """Seconds between two lines of progress where there is no terminal to redraw one on."""
@@ -119,7 +119,7 @@ class Console(Paper):
         self.fact("Streams", f"of {result.provider}, seed {result.seed}")
         self.fact("Goals", f"{reached} of {in_all} reached")
         if result.unreached:
-            self.fact("Unmet", ", ".join(result.unreached) if reached else "all of them")
+            self.fact("Unmet", some(result.unreached) if reached else "all of them")
         for known in result.gone:
             self.fact("Gone", gone(known), "yellow")
 

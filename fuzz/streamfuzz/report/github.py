@@ -23,7 +23,7 @@ from ..result import Night, Reported, Result
 from .files import unwritable
 from .night_console import goals_reached
 from .paper import as_text
-from .words import duration, gone, kind, meaning, notes, place, plural, tally, to_act_on
+from .words import duration, gone, kind, meaning, notes, place, plural, some, tally, to_act_on
 
 SHOWN = 10
 """Annotations of each level that GitHub shows of one step; it drops the rest."""
@@ -177,7 +177,7 @@ def _table(night: Night) -> Iterator[str]:
 def _facts(night: Night) -> Iterator[str]:
     for result in night.results:
         if result.unreached:
-            yield f"{result.target}: never reached: {', '.join(result.unreached)}"
+            yield f"{result.target}: never reached: {some(result.unreached)}"
         for known in result.gone:
             yield f"{result.target}: {gone(known)}"
     if night.lost:

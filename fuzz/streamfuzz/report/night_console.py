@@ -17,7 +17,7 @@ from ..happenings import Began, Ended, Happening, NewFinding, Progress, Settled,
 from ..legible import crop
 from ..result import Fixed, Night, Reported, Result
 from .paper import IN_FULL, Paper
-from .words import duration, gone, kind, meaning, plural, replay_of, tally, to_act_on
+from .words import duration, gone, kind, meaning, plural, replay_of, some, tally, to_act_on
 
 EVERY = 30.0
 """Seconds between two lines of progress where there is no terminal to redraw a table on."""
@@ -229,7 +229,7 @@ class NightConsole(Paper):
     def _facts(self, night: Night) -> None:
         for result in night.results:
             if result.unreached:
-                unmet = ", ".join(result.unreached) if goals_reached(result)[0] else "all of them"
+                unmet = some(result.unreached) if goals_reached(result)[0] else "all of them"
                 self.fact("Unmet", f"{result.target}: {unmet}")
             for known in result.gone:
                 self.fact("Gone", f"{result.target}: {gone(known)}", "yellow")

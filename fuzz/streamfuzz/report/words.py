@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..result import Night, Reported
@@ -14,6 +14,16 @@ from ..spec import Known
 def plural(count: int, word: str) -> str:
     """A count with its word: ``1 case``, ``1,200 cases``."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+SOME = 8
+"""Names that a list shows before it says how many more there are."""
+
+
+def some(names: Sequence[str]) -> str:
+    """A list of names; of a long one the beginning, and how many more there are."""
+    more = len(names) - SOME
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:SOME])} and {more} more"
 
 
 def duration(seconds: float) -> str:

@@ -24,8 +24,9 @@ timeout = 0.5
 
 [nightly]
 workers = 1
+engines = ["sweep"]
 """
-CRASHES = '''
+CRASHES = """
 import ctypes
 
 from streamfuzz.demo import repaired
@@ -36,7 +37,7 @@ def read(chunks):
     if b"\\xef\\xbb\\xbf" in whole[:3]:
         ctypes.string_at(0)
     return repaired([whole])
-'''
+"""
 
 
 def configured(project: Path, call: str = "wrong_finish") -> None:

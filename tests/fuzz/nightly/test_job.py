@@ -26,6 +26,8 @@ from .hands import Hands
 
 SIGNATURE = "faithful.altered"
 WRONG = """
+[nightly]
+engines = ["sweep"]
 [targets.mine]
 call = "readers:wrong_finish"
 errors = ["streamfuzz.demo:StreamError"]
