@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from streamfuzz_strategies.judge import NOT_JSON
 from streamfuzz_strategies.providers import Provider
-from streamfuzz_strategies.reply import Json, Reply, choice_view, part_view
+from streamfuzz_strategies.reply import Choice, Json, Reply, choice_view, part_view
 from streamfuzz_strategies.rules import Rule
 from streamfuzz_strategies.stream import Event, Frame, Raw
 
@@ -172,7 +172,10 @@ def prefix(run: Run) -> Iterator[Deviation]:
     """What is shown before the end is a prefix of the truth, and is never taken back."""
     if run.target.gives != "reply" or not run.trace.items:
         return
-    truths = [choice_view(reply.choices[0]) for reply in _truths(run) if reply.choices]
+    truths = [choice_view(choice) for reply in _truths(run) for choice in reply.choices[:1]]
+    whole = run.provider.told_whole(run.judgement.events)
+    if whole:
+        truths += [choice_view(_without(choice, whole)) for reply in _truths(run) for choice in reply.choices[:1]]
     for name in sorted({item.field for item in run.trace.items if isinstance(item, Delta)}):
         shown = run.trace.shown(name)
         if not any(truth.get(name, "").startswith(shown) for truth in truths) and shown:
@@ -182,6 +185,11 @@ def prefix(run: Run) -> Iterator[Deviation]:
                 yield _differs("prefix", difference, run)
                 return
     yield from _taken_back(run, truths)
+
+
+def _without(choice: Choice, texts: frozenset[str]) -> Choice:
+    """The choice as those see it who only see deltas."""
+    return replace(choice, parts=tuple(part for part in choice.parts if getattr(part, "text", None) not in texts))
 
 
 def _truths(run: Run) -> Iterator[Reply]:
@@ -281,7 +289,8 @@ def incremental(run: Run) -> Iterator[Deviation]:
     if run.target.gives == "frames" or run.target.gives == "events":
         yield from _late_items(run)
     elif any(isinstance(item, Delta) and item.field == "text" for item in trace.items):
-        yield from _late_text(run)
+        if not run.provider.told_whole(run.judgement.events):
+            yield from _late_text(run)
 
 
 def _late_items(run: Run) -> Iterator[Deviation]:

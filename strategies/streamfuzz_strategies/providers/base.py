@@ -104,6 +104,8 @@ class Provider:
             lawful stream is one too, but may say less: without "more than one choice" only the first is there.
         renumber: mends the running numbers of a stream's events after some were taken out or put in: the same
             events, counted as they stand now.  ``None``: this protocol does not number its events.
+        told_whole: the texts that a stream tells in one piece that is no delta, as some servers do.  A reader that
+            shows deltas shows the others only, and is right to.
         text_payloads: payloads are plain text, not JSON (the ``sse`` profile).
     """
 
@@ -130,6 +132,7 @@ class Provider:
     failures: tuple[Event, ...] = ()
     features: Mapping[str, Callable[[Event], Event | None]] = field(default_factory=dict)
     renumber: Callable[[Sequence[Event]], tuple[Event, ...]] | None = None
+    told_whole: Callable[[Sequence[Event]], frozenset[str]] = lambda events: frozenset()
     text_payloads: bool = False
 
     def conforms(self, event: Event) -> bool:

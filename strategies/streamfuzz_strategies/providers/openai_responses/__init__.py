@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...framing.sse import SSE
 from ..base import Provider
 from .events import EVENTS, error, kind
-from .habits import FAILURES, FEATURES, IGNORABLE, NOISE, renumber
+from .habits import FAILURES, FEATURES, IGNORABLE, NOISE, renumber, told_whole
 from .lifecycle import steps
 from .reducer import Reducer
 from .rules import BY_THEMSELVES, MACHINES
@@ -42,5 +42,6 @@ PROVIDERS: dict[str, Provider] = {
         failures=FAILURES,
         features=FEATURES,
         renumber=renumber,
+        told_whole=told_whole,
     )
 }

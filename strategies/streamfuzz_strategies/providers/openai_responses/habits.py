@@ -63,6 +63,26 @@ FEATURES: Mapping[str, Callable[[Event], Event | None]] = {
 """What a reader may stumble over, and how a stream reads without it."""
 
 
+def told_whole(events: Sequence[Event]) -> frozenset[str]:
+    """The texts whose ``*.done`` event came without a delta before it."""
+    begun: set[tuple[str, ...]] = set()
+    whole: set[str] = set()
+    for event in events:
+        if not isinstance(event.data, dict) or not isinstance(event.data.get("type"), str):
+            continue
+        prefix, _, last = event.data["type"].rpartition(".")
+        of = (prefix, *(str(event.data.get(name)) for name in _PLACE))
+        if last == "delta":
+            begun.add(of)
+        elif last == "done" and of not in begun:
+            whole.update(text for text in map(event.data.get, ("text", "refusal")) if isinstance(text, str) and text)
+    return frozenset(whole)
+
+
+_PLACE = ("output_index", "content_index", "summary_index")
+"""What says which text an event is about."""
+
+
 def renumber(events: Sequence[Event]) -> tuple[Event, ...]:
     """Count the events that have a sequence number, from 0 and without a gap."""
     numbers = count()
