@@ -288,9 +288,8 @@ def incremental(run: Run) -> Iterator[Deviation]:
         return
     if run.target.gives == "frames" or run.target.gives == "events":
         yield from _late_items(run)
-    elif any(isinstance(item, Delta) and item.field == "text" for item in trace.items):
-        if not run.provider.told_whole(run.judgement.events):
-            yield from _late_text(run)
+    elif not run.provider.told_whole(run.judgement.events):
+        yield from _late_text(run)
 
 
 def _late_items(run: Run) -> Iterator[Deviation]:
@@ -311,6 +310,8 @@ def _late_text(run: Run) -> Iterator[Deviation]:
         if isinstance(item, Delta) and item.field == "text":
             shown += len(item.text)
             timeline.append((after, shown))
+    if not timeline:
+        return
     for count in range(1, len(run.reading.events) - 1):
         reply = run.reading.reply(count)
         due = len(choice_view(reply.choices[0])["text"]) if reply.choices else 0

@@ -54,7 +54,7 @@ class Keeper:
                 return str(corpus.save(self.findings / subject.folder, file))
             return self.store.save(subject.folder, file)
         except UsageError as error:
-            self._complain(str(error))
+            self._complain(f"{error}; until then case files go to {FALLBACK}")
         try:
             return str(corpus.save(FALLBACK / subject.folder, file))
         except UsageError:

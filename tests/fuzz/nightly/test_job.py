@@ -221,7 +221,8 @@ def test_a_store_that_fails_loses_nothing(
     (reported,) = night.results[0].findings
     assert reported.path is not None
     assert Path(reported.path).is_relative_to(spare)
-    assert night.troubles == ("cannot write to corpus: No space left on device; choose another folder",)
+    full_disk = "cannot write to corpus: No space left on device; choose another folder"
+    assert night.troubles == (f"{full_disk}; until then case files go to {spare}", full_disk)
     assert (night.failed, night.exit_code) == (True, 1)
 
 
