@@ -25,6 +25,7 @@ from rich.console import Console as RichConsole
 from rich.markup import escape
 from rich.table import Table
 
+from streamfuzz_strategies import dialects as spoken
 from streamfuzz_strategies import providers
 from streamfuzz_strategies.judge import GENERIC_RULES
 
@@ -109,6 +110,9 @@ def main() -> None:
     "folder",
     help=f"Write a case file of each finding here [default: {DEFAULT_FOLDER}/<name of the target>].",
 )
+@click.option(
+    "--dialect", "dialects", multiple=True, help="What the target also reads (see `streamfuzz rules --dialects`)."
+)
 @click.option("--engine", "engine_name", type=click.Choice(menu.NAMES), default="sweep", show_default=True)
 @report_options
 @json_option
@@ -122,6 +126,7 @@ def run(
     seed: int | None,
     oracles: Sequence[str],
     folder: str | None,
+    dialects: Sequence[str],
     engine_name: str,
     as_json: bool,
     **reports: Any,
@@ -136,7 +141,9 @@ def run(
     stream = sys.stderr if as_json else sys.stdout
     console = Console(stream)
     with _stdout_is_ours(as_json):
-        found = config.resolve(target or "demo", provider=provider, takes=takes, gives=gives)
+        found = config.resolve(
+            target or "demo", provider=provider, takes=takes, gives=gives, dialects=tuple(dialects) or None
+        )
         tell = together([console, *subscribers(**reports, stream=stream, trace_of=partial(_trace, found))])
         recipe, _ = config.recipe(target or "demo", provider=provider, takes=takes, gives=gives)
         engine = menu.engine(engine_name, recipe)
@@ -297,12 +304,16 @@ main.add_command(init)
 @main.command()
 @click.argument("provider", required=False)
 @click.option("--damage", is_flag=True, help="Print how visible each damage is, for each provider.")
-def rules(provider: str | None, damage: bool) -> None:
+@click.option("--dialects", is_flag=True, help="Print what compatible servers do differently.")
+def rules(provider: str | None, damage: bool, dialects: bool) -> None:
     """List the oracles and the rules of PROVIDER (or of all), each with its level and source."""
     names = providers.NAMES if provider is None else (_known_provider(provider),)
     console = _tables()
     if damage:
         _print_damage(console, names)
+        return
+    if dialects:
+        _print_dialects(console, names)
         return
     table = Table("oracle", "invariant", box=None, pad_edge=False)
     for name, oracle in {**ORACLES, **_fragmentation(), **PROBES}.items():
@@ -339,6 +350,16 @@ def _print_damage(console: RichConsole, names: Sequence[str]) -> None:
     table = Table("damage", *names, box=None, pad_edge=False)
     for kind, row in detectability(tuple(names)).items():
         table.add_row(kind, *(summary(row[name]) if name in row else "-" for name in names))
+    console.print(table)
+
+
+def _print_dialects(console: RichConsole, names: Sequence[str]) -> None:
+    table = Table("dialect", "provider", "what is different", "breaks", "source", box=None, pad_edge=False)
+    for dialect in spoken.DIALECTS:
+        if dialect.provider in names:
+            broken = ", ".join(rule.id for rule in dialect.breaks)
+            row = (dialect.name, dialect.provider, dialect.title, broken, dialect.source)
+            table.add_row(*map(escape, row))
     console.print(table)
 
 

@@ -29,6 +29,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from streamfuzz_strategies import dialects
+
 from . import targets
 from .case import Case
 from .spec import Known, Target, UsageError, target
@@ -57,6 +59,7 @@ class _Target(msgspec.Struct, forbid_unknown_fields=True):
     whole: str | None = None
     closes_source: bool = False
     timeout: float = 2.0
+    dialects: list[str] = []
     corpora: list[str] = []
 
 
@@ -270,10 +273,19 @@ def _of_table(name: str, table: _Target, given: Mapping[str, Any]) -> Target:
             raise UsageError("say provider or providers, not both")
         if table.providers and given.get("provider") not in table.providers:
             raise UsageError(f"it reads several providers, choose one with --provider: {', '.join(table.providers)}")
+        if table.providers:
+            table = _in_dialects_of(given["provider"], table)
         made = _configured(name, table, given)
         return replace(made, name=f"{name} ({made.provider})") if len(table.providers) > 1 else made
     except UsageError as error:
         raise UsageError(f"configured target {name!r}: {error}") from None
+
+
+def _in_dialects_of(provider: str, table: _Target) -> _Target:
+    """The table with no dialects but those of this provider; all of its providers have to know each name together."""
+    known = {name for each in table.providers for name in dialects.of(each)}
+    kept = [name for name in table.dialects if name in dialects.of(provider) or name not in known]
+    return msgspec.structs.replace(table, dialects=kept)
 
 
 def _described(found: Any, spec: str, given: Mapping[str, Any]) -> Target:
@@ -292,6 +304,7 @@ def _configured(name: str, table: _Target, given: Mapping[str, Any]) -> Target:
         "known": tuple(Known(known.signature, known.reason, known.expires) for known in table.known),
         "closes_source": table.closes_source,
         "timeout": table.timeout,
+        "dialects": tuple(table.dialects),
     }
     for field in ("provider", "takes", "gives", "shape"):
         if getattr(table, field) is not None:

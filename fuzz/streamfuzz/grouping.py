@@ -46,7 +46,8 @@ def fold(findings: list[Finding]) -> list[Finding]:
     """Leave out what only follows from another finding; it is counted with the finding that it follows from.
 
     If a target fails on lawful streams because of something, then its failures on odd and damaged streams
-    because of the same thing are no news, nor are those that take that and more.  A failure under a rule is no
+    because of the same thing are no news, nor are those that take that and more; if it fails on all of them, nor
+    is the same failure on odd ones.  A failure under a rule is no
     news if the target fails so whatever else the stream has.  Text shown on the way that is wrong as the final
     text is wrong is no news either.
     """
@@ -65,6 +66,8 @@ def follows(finding: Finding, other: Finding) -> bool:
     if finding is other or finding.case.probe or other.case.probe:
         return False
     mine, theirs = finding.deviation, other.deviation
+    if theirs.rule is None and not other.causes and mine.rule is not None:
+        return (mine.oracle, mine.kind) == (theirs.oracle, theirs.kind)
     if theirs.rule is None and other.causes and set(other.causes) <= set(finding.causes):
         if mine.rule is not None:
             return True

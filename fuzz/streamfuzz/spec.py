@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+from streamfuzz_strategies import dialects as spoken
 from streamfuzz_strategies import providers
 
 Form: TypeAlias = Literal["bytes", "text", "frames", "events", "reply", "json"]
@@ -88,6 +89,7 @@ class Target:
         whole: the same code for an answer that was not streamed, taking the JSON body (for ``parity``).
         closes_source: whether the target promises to close its source when it is closed itself.
         timeout: seconds after which one run counts as hung.
+        dialects: what it reads besides: names of dialects of its provider.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Target:
     whole: Callable[[Any], Any] | None = None
     closes_source: bool = False
     timeout: float = 2.0
+    dialects: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not callable(self.call):
@@ -118,11 +121,19 @@ class Target:
             raise UsageError(
                 f"the plain profile {self.provider!r} has no replies; name a provider or give frames or events"
             )
+        self._check_dialects()
         if self.timeout <= 0:
             raise UsageError(f"timeout of target {self.name!r} must be more than 0 seconds, not {self.timeout}")
         for error in self.errors:
             if not (isinstance(error, type) and issubclass(error, BaseException)):
                 raise UsageError(f"errors of target {self.name!r} must be exception types, not {error!r}")
+
+    def _check_dialects(self) -> None:
+        known = spoken.of(self.provider)
+        for dialect in self.dialects:
+            if dialect not in known:
+                names = ", ".join(known) or "none"
+                raise UsageError(f"unknown dialect {dialect!r} of {self.provider}; known: {names}")
 
 
 def target(
@@ -138,6 +149,7 @@ def target(
     whole: Callable[[Any], Any] | None = None,
     closes_source: bool = False,
     timeout: float = 2.0,
+    dialects: tuple[str, ...] = (),
 ) -> Target:
     """Describe a parser or reducer as a :class:`Target`, working out what is not given.
 
@@ -160,6 +172,7 @@ def target(
         whole=whole if whole is not None else getattr(call, "whole", None),
         closes_source=closes_source,
         timeout=timeout,
+        dialects=dialects,
     )
 
 

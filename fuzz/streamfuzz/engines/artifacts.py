@@ -55,7 +55,8 @@ def merge(bench: Bench, setup: Setup, folders: Sequence[Path] = ()) -> tuple[int
         with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".merge-") as scratch:
             small = Path(scratch) / "small"
             small.mkdir()
-            code, words = _run(bench, setup, "-merge=1", str(small), str(kept), *map(str, folders))
+            places = (str(folder.absolute()) for folder in (small, kept, *folders))
+            code, words = _run(bench, setup, *PLAIN, "-merge=1", *places)
             if code:
                 raise UsageError(f"libFuzzer could not merge {kept}, which stays as it is: {words}")
             after = len(list(small.iterdir()))
@@ -67,12 +68,13 @@ def merge(bench: Bench, setup: Setup, folders: Sequence[Path] = ()) -> tuple[int
 
 
 def minimise(bench: Bench, setup: Setup, raw: bytes, seconds: float) -> bytes:
-    """The smallest input found on which the process dies as on this one; the same one if it does not die at all."""
+    """The smallest input found on which the process dies of a signal as on this one; if it does not, the same one."""
     with tempfile.TemporaryDirectory(prefix="streamfuzz-") as scratch:
         given, small = Path(scratch) / "given", Path(scratch) / "small"
         given.write_bytes(raw)
         limit = f"-max_total_time={max(1, round(seconds))}"
-        _run(bench, setup, "-minimize_crash=1", limit, f"-exact_artifact_path={small}", str(given))
+        # Here libFuzzer has to catch the signals itself.
+        _run(bench, setup, "-timeout=0", "-minimize_crash=1", limit, f"-exact_artifact_path={small}", str(given))
         found = small.read_bytes() if small.exists() else raw
     return min(raw, found, key=len)
 
@@ -83,6 +85,6 @@ def _run(bench: Bench, setup: Setup, *arguments: str) -> tuple[int, str]:
     with tempfile.TemporaryDirectory(prefix="streamfuzz-") as scratch:
         path = Path(scratch) / "job"
         path.write_bytes(msgspec.json.encode(job(bench, setup, setup.folder or folder_of(bench.target))))
-        line, environment = command(path, *PLAIN, *arguments)
+        line, environment = command(path, *arguments)
         done = subprocess.run(line, env=environment, stdin=subprocess.DEVNULL, capture_output=True, cwd=scratch)
         return done.returncode, last_words(done.stderr)

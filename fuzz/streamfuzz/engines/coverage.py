@@ -301,13 +301,11 @@ class _Search:
             self.kept.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"cannot write to {self.kept}: {error.strerror or error}; choose another folder") from None
-        first = self.scratch / "seeds"
-        first.mkdir()
-        longest = 0
-        for raw in seeds(self.bench.provider, self.budget, self.setup.cases):
-            (first / digest(raw)).write_bytes(raw)
-            longest = max(longest, len(raw))
-        self.room = max(ROOM, longest)
+        first = {digest(raw): raw for raw in seeds(self.bench.provider, self.budget, self.setup.cases)}
+        for name, raw in first.items():
+            (self.scratch / name).write_bytes(raw)
+        (self.scratch / "list").write_text(",".join(str(self.scratch / name) for name in first))
+        self.room = max(ROOM, *map(len, first.values()))
         (self.scratch / "words").write_text(written(words(self.bench.provider.name)), encoding="ascii")
 
     def batches(self) -> Iterator[Batch]:
@@ -361,13 +359,12 @@ class _Search:
             f"-max_len={self.room}",
             "-len_control=0",
             "-reduce_inputs=0",
-            "-keep_seed=1",
             f"-dict={self.scratch / 'words'}",
             f"-artifact_prefix={place}{os.sep}",
             f"-reload={int(self.setup.jobs > 1)}",
             *PLAIN,
+            f"-seed_inputs=@{self.scratch / 'list'}",  # and not the folder, which is read in no certain order
             str(self.kept),
-            str(self.scratch / "seeds"),
         ]
 
     def _wait(self) -> Batch:

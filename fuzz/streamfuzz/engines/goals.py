@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from streamfuzz_strategies.mutations import BYTE_EDITS, EVENT_EDITS
 from streamfuzz_strategies.styles import SINGLE_STYLES
 from streamfuzz_strategies.wire import PLACES
 
 from ..bench import Bench
 from ..case import PROBES
+from ..spec import Target
 
 
 def goals(bench: Bench) -> tuple[str, ...]:
@@ -17,12 +20,19 @@ def goals(bench: Bench) -> tuple[str, ...]:
     one_event = provider.framing.name == "json"
     names = [name for name in (*EVENT_EDITS, *BYTE_EDITS) if name in _DAMAGES]
     named += [f"damage: {name}" for name in names if not (one_event and name == "swap two events")]
+    named += [f"dialect: {name}" for name in dialects_of(target)]
     if target.takes in ("bytes", "text"):
         named += [f"cut {place}" for place in PLACES[provider.framing.name] if _can_cut(place, bench)]
         named += [f"style: {name}" for name, _ in SINGLE_STYLES[provider.framing.name]]
         named += ["rewriting: insert an event that means nothing"] if provider.noise else []
         named += ["empty chunks", "one byte a chunk", "truncated", "connection reset"]
     return tuple(named)
+
+
+def dialects_of(target: Target) -> Mapping[str, tuple[str, ...]]:
+    """The dialects that a target is tried in: each by its name, and all of them as one."""
+    alone = {name: (name,) for name in target.dialects}
+    return {**alone, "all together": target.dialects} if len(alone) > 1 else alone
 
 
 _DAMAGES = ("drop an event", "repeat an event", "swap two events", "cut a payload short", "send something else")

@@ -21,6 +21,7 @@ from hypothesis.database import ExampleDatabase
 from hypothesis.errors import InvalidArgument
 
 from streamfuzz_strategies import cuts
+from streamfuzz_strategies.dialects import speak
 from streamfuzz_strategies.draw import drawing
 from streamfuzz_strategies.judge import End, Reading
 from streamfuzz_strategies.mutations import EVENT_EDITS, apply, damage, edit, encode, rewritings
@@ -39,7 +40,7 @@ from ..oracles import check
 from ..spec import UsageError
 from . import Batch, Budget, Sighting
 from .examples import examples
-from .goals import fits
+from .goals import dialects_of, fits
 
 T = TypeVar("T")
 
@@ -258,12 +259,22 @@ class _Sweep:
             self._goal(f"style: {mutation.args[0]}" if restyled else f"rewriting: {mutation.name}")
             how = str(mutation.args[0]) if restyled else mutation.name
             yield from self._variant(apply(provider, stream, (mutation,)), how, stride)
+        for name, spoken in self._in_dialects(stream):
+            yield from self._variant(encode(provider, spoken), name, stride)
         yield from self._truncated(reading, wire, stride)
         for number, mutation in enumerate(damage(provider, stream)):
             self._goal(f"damage: {mutation.name}")
             yield from self._variant(apply(provider, stream, (mutation,)), mutation.name, stride, number)
         if self.streams > 1:
             yield from self._probes(drawn, data)
+
+    def _in_dialects(self, stream: Stream) -> Iterator[tuple[str, Stream]]:
+        """The stream in the dialects that the target reads, those in which it is another."""
+        for name, dialects in dialects_of(self.bench.target).items():
+            spoken = speak(stream, dialects)
+            if spoken != stream:
+                self._goal(f"dialect: {name}")
+                yield name, spoken
 
     def _stride(self, data: bytes) -> int:
         seconds = self.budget.cost
@@ -420,6 +431,9 @@ class _Sweep:
         stream, provider = drawn.stream, self.provider
         self._items(stream, LAWFUL)
         self._items(drawn.again, LAWFUL)
+        for name, spoken in self._in_dialects(stream):
+            self._items(spoken, name)
+            yield
         for mutation in chain(rewritings(provider, stream), damage(provider, stream)):
             if mutation.name in EVENT_EDITS and mutation.name != "write it in another style":
                 self._goal(f"damage: {mutation.name}")

@@ -7,6 +7,7 @@ case made small, by running every variant of it in a worker of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -39,6 +40,9 @@ DEATHS = 3
 TRIES = 5
 """How often a case that killed a worker is run alone until it counts as one that does so only sometimes."""
 
+DYING = 4.0
+"""Seconds that a process may take to be gone, once a run has killed it, on a machine that is busy."""
+
 LOST = "its worker was lost"
 """How a case came about whose death was seen but whose search was not finished."""
 
@@ -55,7 +59,7 @@ class LaneBench(Bench):
         self.recipe = recipe
         self.own = own
         # What is known to hang need not be waited for as long as what is not.
-        self.patience = min(own.limits.patience, 2 * self.target.timeout)
+        self.patience = min(own.limits.patience, max(DYING, 2 * self.target.timeout))
 
     def __enter__(self) -> LaneBench:
         return self
@@ -95,6 +99,16 @@ class LaneBench(Bench):
         return any(self.shows(sighting.case, sighting.deviation) for _ in range(TRIES))
 
 
+def guarded_check(recipe: Recipe, provider: str, *, limits: Limits) -> None:
+    """Make sure that a target can be called as it is described; one that dies of it is for the search to find.
+
+    Raises:
+        UsageError: it cannot be.
+    """
+    with suppress(Lost):
+        lane(limits).run(tasks.check, recipe, provider)
+
+
 def guarded_search(
     shard: Shard,
     seconds: float,
@@ -107,7 +121,7 @@ def guarded_search(
 
     Args:
         shard: which.
-        seconds: the longest that all attempts may take together.
+        seconds: the longest that each attempt may take.
         explained: how many sightings of each sort were explained before, as for :func:`.tasks.search`.
         examples: the example database, for shards that revisit.
         limits: of the worker.
@@ -125,13 +139,12 @@ def guarded_search(
     avoid: list[Deadly] = []
     best, outcome = Batch(), None
     while outcome is None and len(lost) < DEATHS:
-        left = seconds - (perf_counter() - started)
-        if lost and (left <= 0 or own.session.stopping):
+        if lost and own.session.stopping:
             break
         done = Batch()
         try:
             outcome = own.run(
-                _search, shard, left, dict(explained), examples, avoid=avoid, told=partial(tasks.add, done)
+                _search, shard, seconds, dict(explained), examples, avoid=avoid, told=partial(tasks.add, done)
             )
         except Lost as loss:
             lost.append(loss.how)

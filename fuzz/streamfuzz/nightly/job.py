@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 SHARD = 10.0
 """Seconds that a shard is meant to take: long beside what it costs to send, short beside what it may lose."""
 
-SHORTEST = 2.0
+SHORTEST = 4.0
 """Seconds of a shard in a job that has little time for its many targets."""
 
 MOST = 10**9
@@ -121,11 +122,12 @@ class Job:
         self.today = self.started.astimezone().date()
         self.begun = monotonic()
         self.ledgers = {subject.name: Ledger(subject, settings.seed) for subject in settings.subjects}
-        self.fields = {field: Yield() for subject in settings.subjects for field in fields(subject, settings.engines)}
+        self.subjects = {field: one for one in settings.subjects for field in fields(one, settings.engines)}
+        self.fields = {field: Yield() for field in self.subjects}
         self.shards: Counter[Field] = Counter()
         self.running: dict[Future[Any], _Task] = {}
         self.waiting: deque[_Task] = deque()
-        self.searched: float | None = None
+        self.searched = 0.0
         self.lost = 0
         self.troubles: list[str] = []
         self.failed = False
@@ -144,6 +146,9 @@ class Job:
         names = [subject.name for subject in settings.subjects]
         seconds = None if settings.mode == "replay" else settings.seconds
         self.tell(Began(settings.mode, self.started, names, seconds, self.workers.count))
+        for subject in settings.subjects:
+            submit = partial(self.workers.check, subject.recipe, subject.target.provider)
+            self.waiting.append(_Task(submit, lambda answer: None))
         self._queue_kept_cases()
         self._loop()
         if settings.base is not None and not self.stop():
@@ -191,14 +196,11 @@ class Job:
     def _next(self) -> _Task | None:
         if self.stop():
             return None
-        settling = sum(task.settling for task in self.running.values())
         searching = self._elapsed < self._search_ends
         if self.waiting:
-            task = self.waiting[0]
-            if task.settling and self._settling_ends is not None and self._elapsed > self._settling_ends:
-                self.waiting.clear()
-                return None
-            if not task.settling or not searching or settling < max(1, self.workers.count // 2):
+            if not self.waiting[0].settling or not searching:
+                return self.waiting.popleft() if self._elapsed < self._settling_ends else None
+            if sum(task.settling for task in self.running.values()) < max(1, self.workers.count // 2):
                 return self.waiting.popleft()
         return self._shard() if searching and self.settings.mode != "replay" else None
 
@@ -207,13 +209,12 @@ class Job:
         return self.settings.seconds - min(AFTERWARDS * self.settings.seconds, MOST_AFTERWARDS)
 
     @property
-    def _settling_ends(self) -> float | None:
-        """When what is still waiting to be settled is given up; ``None`` while it is not known, for shards run."""
-        if self._elapsed < self._search_ends or any(task.field is not None for task in self.running.values()):
-            return None
-        if self.searched is None:
-            self.searched = self._elapsed
-        return self.searched + min(MOST_AFTERWARDS, max(LEAST_AFTERWARDS, AFTERWARDS * self.settings.seconds))
+    def _settling_ends(self) -> float:
+        """When what still waits to be settled is given up: some time after the last shard was done."""
+        if self.settings.mode == "replay" or any(task.field is not None for task in self.running.values()):
+            return inf
+        room = min(MOST_AFTERWARDS, max(LEAST_AFTERWARDS, AFTERWARDS * self.settings.seconds))
+        return max(self.searched, self._search_ends) + room
 
     # -- kept cases ---------------------------------------------------------------------------------------------------
 
@@ -254,7 +255,7 @@ class Job:
         long = self._seconds_of_a_shard
         busy = Counter(task.field for task in self.running.values() if task.field is not None)
         field = choose(self.fields, busy, long, self.shards.total())
-        subject = next(one for one in self.settings.subjects if field in fields(one, self.settings.engines))
+        subject = self.subjects[field]
         ledger = self.ledgers[subject.name]
         number = self.shards[field]
         self.shards[field] += 1
@@ -268,6 +269,7 @@ class Job:
     def _enter_outcome(self, subject: Subject, answer: tuple[Outcome, list[str]]) -> None:
         outcome, lost = answer
         self._count_lost(subject, lost)
+        self.searched = self._elapsed
         ledger = self.ledgers[subject.name]
         news, found = ledger.enter(outcome, self._elapsed)
         field = outcome.shard.field
@@ -294,7 +296,6 @@ class Job:
         finding, entry.failed, entry.runs, lost = answer
         self._count_lost(subject, lost)
         entry.finding = replace(finding, count=entry.finding.count)
-        entry.settled = True
         entry.path = self.keeper.replace(subject, entry.path, finding)
         past = self.history.of(subject.name)
         self.tell(Settled(self.ledgers[subject.name].reported(entry.finding, past, self.today)))
@@ -349,11 +350,9 @@ class Job:
         """Run the case of each new finding on the code before the change: what fails there too is not its doing."""
         for subject in self.settings.subjects:
             ledger, past = self.ledgers[subject.name], self.history.of(subject.name)
-            news = [
-                reported.path
-                for reported in ledger.result(past, self.today, interrupted=False, gone=False).findings
-                if reported.counts and reported.path is not None
-            ]
+            findings = ledger.result(past, self.today, interrupted=False, gone=False).findings
+            kept = [self.keeper.keep(subject, reported.finding) for reported in findings if reported.counts]
+            news = [path for path in kept if path is not None]
             if news:
                 try:
                     ledger.base |= failing_on(base, subject.recipe.spec, news)

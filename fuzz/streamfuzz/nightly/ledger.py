@@ -26,7 +26,6 @@ class Entry:
     path: str | None = None
     failed: int = 0
     runs: int = 0
-    settled: bool = False
 
 
 @dataclass(slots=True)
@@ -99,7 +98,7 @@ class Ledger:
             self._group(finding, "kept cases")
             entry = self.entries[finding.signature]
             if entry.path is None or finding.case == file.case:
-                entry.finding, entry.path, entry.settled = replace(finding, count=entry.finding.count), path, True
+                entry.finding, entry.path = replace(finding, count=entry.finding.count), path
                 entry.runs = entry.failed = 1
             self.met.add(finding.signature)
         found = file.found

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from ..bench import Bench
+from ..campaign import preflight
 from ..case import CaseFile
 from ..config import Recipe
 from ..engines import Batch, Budget, Sighting
@@ -98,6 +99,15 @@ class Outcome:
     deadly: tuple[Sighting, ...] = ()
 
 
+def check(recipe: Recipe, provider: str) -> None:
+    """Call a target once on a plain stream, to tell a wrong description from a bug.
+
+    Raises:
+        UsageError: it cannot be called as it is described, or does not give what it is to give.
+    """
+    preflight(recipe.target(provider))
+
+
 def search(
     shard: Shard,
     seconds: float,
@@ -180,6 +190,8 @@ def causes(
     for sighting in sorted(sightings, key=lambda sighting: explained.get(_sort(sighting), 0)):
         sort = _sort(sighting)
         known_sort = bool(explained.get(sort, 0) + asked[sort])
+        if stopped() and any(other[:2] == sort[:2] for other in (*explained, *asked)):
+            known_sort = True  # without its causes it cannot be told from what is known
         room = seconds if known_sort else 2 * seconds + PATIENCE
         late = perf_counter() - started > room
         if (known_sort and (late or stopped())) or (late and not sighting.deviation.kills):

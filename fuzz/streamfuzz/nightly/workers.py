@@ -45,6 +45,10 @@ class Workers:
     lost: tuple[type[BaseException], ...] = ()
     gone: Callable[[], bool] = lambda: False
 
+    def check(self, recipe: Recipe, provider: str) -> Future[Any]:
+        """Make sure that a target can be called as it is described; nothing is answered."""
+        return self.executor.submit(guarded.guarded_check, recipe, provider, limits=self.limits)
+
     def search(self, shard: Shard, seconds: float, explained: Mapping[Sort, int], examples: str | None) -> Future[Any]:
         """Do a shard: its outcome, and how each process that was lost on the way was lost."""
         return self.executor.submit(guarded.guarded_search, shard, seconds, explained, examples, limits=self.limits)

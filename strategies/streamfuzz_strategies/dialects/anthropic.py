@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..providers.anthropic.lifecycle import RESTARTED
 from ..providers.anthropic.protocol import type_of
 from ..stream import Event, Stream
-from .base import Dialect, sse_starlette
+from .base import Dialect, captured, sse_starlette
 
 _METRICS = {"inputTokenCount": 1, "outputTokenCount": 1, "invocationLatency": 1, "firstByteLatency": 1}
 
@@ -34,15 +35,16 @@ DIALECTS = (
         "bedrock",
         "anthropic",
         "message_stop carries the metrics of the call",
-        "https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html",
+        "https://github.com/BerriAI/litellm",
         _with_metrics,
     ),
     Dialect(
         "gateway-retry",
         "anthropic",
         "message_start comes twice with the same id",
-        "https://github.com/vercel/ai/tree/main/packages/anthropic",
+        captured("duplicate-message-start"),
         _started_twice,
+        (RESTARTED,),
     ),
     sse_starlette("anthropic"),
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from ..rules import Rule
 from ..stream import Stream
 from ..style import Insert
 
@@ -23,6 +24,7 @@ class Dialect:
         title: what is different, in one sentence.
         source: where it was read or seen, as a URL.
         rewrite: turns a stream of the protocol into this dialect.
+        breaks: the rules of the protocol that it breaks; a target may refuse a stream in which it does.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Dialect:
     title: str
     source: str
     rewrite: Rewrite
+    breaks: tuple[Rule, ...] = ()
 
 
 def in_turn(*rewrites: Rewrite) -> Rewrite:
@@ -64,6 +67,11 @@ def crlf(stream: Stream) -> Stream:
 def no_space(stream: Stream) -> Stream:
     """No space after the colon of an SSE field."""
     return replace(stream, style=replace(stream.style, space=False))
+
+
+def captured(*names: str) -> str:
+    """The source of what was seen in recorded streams: their repository, and their names there."""
+    return f"https://github.com/vercel/ai/tree/ed857f50/packages ({', '.join(names)})"
 
 
 def sse_starlette(provider: str) -> Dialect:

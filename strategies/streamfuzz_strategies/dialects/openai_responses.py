@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..providers.openai_responses.habits import renumber
+from ..providers.openai_responses.rules import INDEX_MISSING, ITEM_ID, SEQUENCE_MISSING
 from ..reply import Json
 from ..stream import Event, Stream
-from .base import Dialect, Rewrite, sse_starlette
+from .base import Dialect, Rewrite, captured, sse_starlette
 
 Object = dict[str, Json]
 
@@ -51,8 +52,9 @@ DIALECTS = (
         "github-copilot",
         "openai-responses",
         "every event gives its item another id, so only output_index tells them apart",
-        "https://github.com/vercel/ai/tree/main/packages/openai",
+        captured("github-copilot-id-rotation"),
         _each(_rotating_ids),
+        (ITEM_ID,),
     ),
     Dialect(
         "llama-cpp",
@@ -60,12 +62,13 @@ DIALECTS = (
         "there are no sequence numbers, and events that say done have no indexes",
         "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/server-task.cpp",
         _each(_unnumbered),
+        (INDEX_MISSING, SEQUENCE_MISSING),
     ),
     Dialect(
         "lm-studio",
         "openai-responses",
         "the arguments of a function call come whole when they are done, without deltas",
-        "https://lmstudio.ai/docs/developer/openai-compat/responses",
+        captured("lmstudio"),
         _whole_arguments,
     ),
     sse_starlette("openai-responses"),

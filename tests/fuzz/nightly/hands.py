@@ -12,6 +12,7 @@ from streamfuzz.config import Recipe
 from streamfuzz.explain import Finding
 from streamfuzz.nightly import tasks
 from streamfuzz.nightly.tasks import Shard, Sort
+from streamfuzz.spec import UsageError
 
 
 def done(answer: Any) -> Future[Any]:
@@ -42,6 +43,12 @@ class Hands:
 
     def ask_to_stop(self) -> None:
         self.asked += 1
+
+    def check(self, recipe: Recipe, provider: str) -> Future[Any]:
+        try:
+            return done(tasks.check(recipe, provider))
+        except UsageError as error:
+            return done(error)
 
     def search(self, shard: Shard, seconds: float, explained: Mapping[Sort, int], examples: str | None) -> Future[Any]:
         self.shards.append(shard)

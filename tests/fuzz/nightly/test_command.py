@@ -86,14 +86,16 @@ def test_a_target_that_takes_its_process_down_is_a_finding_and_the_night_goes_on
 ) -> None:
     (project / "crashing.py").write_text(CRASHES)
     (project / "streamfuzz.toml").write_text(MINE.format("x").replace("readers:x", "crashing:read"))
-    done = streamfuzz("nightly", "--time", "15s", "--seed", "1", "--json")
+    done = streamfuzz("nightly", "--time", "20s", "--seed", "1", "--json", "--events", "e.ndjson")
     night = done.json
     (told,) = night["targets"]
     crashed = [finding for finding in told["findings"] if finding["kind"] == "crashed"]
     assert len(crashed) == 1
     assert "SIGSEGV" in crashed[0]["sentence"]
     assert night["lost"] >= 1
-    assert told["cases"] > 50
+    events = [json.loads(line) for line in (project / "e.ndjson").read_text().splitlines()]
+    assert sum(event["event"] == "searched" for event in events) >= 2
+    assert told["cases"] > 20
     assert done.code == 1
 
 

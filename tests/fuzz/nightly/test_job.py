@@ -207,6 +207,12 @@ def test_an_error_of_a_task_stops_the_job(tonight: Tonight) -> None:
         tonight(hands=Hands(losing=[UsageError("no such thing")]))
 
 
+def test_a_target_that_is_described_wrongly_is_told_before_anything_is_searched(tonight: Tonight) -> None:
+    with pytest.raises(UsageError, match="gave nothing on a plain, complete stream"):
+        tonight(WRONG.replace("wrong_finish", "nothing"))
+    assert tonight.hands.shards == []
+
+
 def test_a_store_that_fails_loses_nothing(
     tonight: Tonight, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
