@@ -35,8 +35,21 @@ SLOW = (
 )
 """Folders and files whose tests take more than a minute or so in all."""
 
+UNTRACED = (
+    "browser",
+    "fuzz/nightly/test_command.py",
+    "fuzz/nightly/test_kills.py",
+    "fuzz/nightly/test_workers.py",
+    "fuzz/test_coverage.py",
+    "fuzz/test_init_command.py",
+)
+"""Those whose jobs have a time of their own, in which they get nowhere under the tracer of coverage."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.is_relative_to(HERE / place) for place in SLOW):
             item.add_marker(pytest.mark.slow)
+        if any(item.path.is_relative_to(HERE / place) for place in UNTRACED):
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.untraced)

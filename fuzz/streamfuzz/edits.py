@@ -12,7 +12,7 @@ from itertools import accumulate, groupby
 from typing import Any, TypeAlias
 
 from streamfuzz_strategies import cuts, providers
-from streamfuzz_strategies.framing import Line
+from streamfuzz_strategies.framing import BOM, Line
 from streamfuzz_strategies.providers import Provider
 from streamfuzz_strategies.stream import Event, Frame, MalformedJson, Raw, parse_json
 from streamfuzz_strategies.style import PLAIN
@@ -90,8 +90,10 @@ def frames(case: Case) -> Iterator[tuple[tuple[Line, ...], str]]:
     """The lines of each frame of a byte or text case, with the payload that they carry."""
     provider = providers.get(case.provider)
     data = case.data
+    first = len(BOM) if data.startswith(BOM) and provider.framing.name == "sse" else 0
     for _, group in groupby(Wire(data, provider.framing).lines, key=lambda line: line.frame):
-        lines = tuple(group)
+        # The byte order mark belongs to the stream, and stays when its first frame goes.
+        lines = tuple(replace(line, start=max(first, line.start)) for line in group)
         payload = [data[line.value : line.end] for line in lines if line.kind in ("data", "json")]
         if payload:
             yield lines, b"\n".join(payload).decode("utf-8", "replace")

@@ -21,7 +21,7 @@ SWITCHES = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is there an event loop runs, which other tests cannot do with
 def browser() -> Iterator[Any]:
     """Chromium; the only reason to skip these tests is that there is none."""
     path = next(filter(None, map(shutil.which, NAMES)), None)

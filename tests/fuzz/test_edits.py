@@ -89,6 +89,11 @@ def test_empty_chunks_stay() -> None:
     assert edited(case(b"", b"ab", b"", b"cd", b""), (0, 1, b"")) == (b"", b"b", b"", b"cd", b"")
 
 
+def test_the_byte_order_mark_stays_when_its_first_frame_goes() -> None:
+    made = Case("sse", (b"\xef\xbb\xbfdata: a\n\ndata: b\n\n",))
+    assert edits.without_frames(made, {0}).data == b"\xef\xbb\xbfdata: b\n\n"
+
+
 def test_an_edit_that_changes_nothing_is_none() -> None:
     assert edits.apply(case(b"ab"), []) is None
     assert edits.apply(case(b"ab"), [(0, 1, b"a")]) is None

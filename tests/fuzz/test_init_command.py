@@ -23,7 +23,7 @@ SOUND = "reader.feed(chunk)"
 BUG = 'reader.feed(chunk.decode("utf-8", "replace").encode())'
 """Each chunk decoded by itself: a character that a cut goes through is lost."""
 
-LONG, SHORT = ('time = "30m"', 'change = "2m"'), ('time = "15s"', 'change = "12s"')
+LONG, SHORT = ('time = "30m"', 'change = "2m"'), ('time = "20s"', 'change = "20s"')
 """What the configuration says of time, and what the tests have."""
 
 
@@ -92,7 +92,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("healthy")
     shell(folder, "streamfuzz init")
     for long, short in zip(LONG, SHORT, strict=True):
-        change(folder / "streamfuzz.toml", long, short)
+        change(folder / "streamfuzz.toml", long, f'{short}\nengines = ["sweep"]' if long == LONG[0] else short)
     return folder
 
 

@@ -209,13 +209,8 @@ def table() -> str:
     rows = ["| of | `--dialect` | what is different | breaks | source |", "|---|---|---|---|---|"]
     for dialect in dialects.DIALECTS:
         names = ", ".join(f"`{rule.id}`" for rule in dialect.breaks)
-        rows.append(f"| {dialect.provider} | `{dialect.name}` | {dialect.title} | {names} | {linked(dialect.source)} |")
+        rows.append(f"| {dialect.provider} | `{dialect.name}` | {dialect.title} | {names} | <{dialect.source}> |")
     return "\n".join(rows) + "\n"
-
-
-def linked(source: str) -> str:
-    url, _, rest = source.partition(" ")
-    return f"<{url}> {rest}".strip()
 
 
 def test_the_docs_list_every_dialect() -> None:

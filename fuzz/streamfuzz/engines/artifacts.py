@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 
 import msgspec
 
@@ -69,14 +70,20 @@ def merge(bench: Bench, setup: Setup, folders: Sequence[Path] = ()) -> tuple[int
 
 def minimise(bench: Bench, setup: Setup, raw: bytes, seconds: float) -> bytes:
     """The smallest input found on which the process dies of a signal as on this one; if it does not, the same one."""
+    ends = monotonic() + seconds
+    # libFuzzer has to catch the signals itself here.  It is asked for one step at a time, because the loop that it
+    # has around them (-minimize_crash) mistakes the file that it wants to write for a folder.
+    asked = ("-timeout=0", "-rss_limit_mb=0", "-minimize_crash_internal_step=1")
     with tempfile.TemporaryDirectory(prefix="streamfuzz-") as scratch:
-        given, small = Path(scratch) / "given", Path(scratch) / "small"
-        given.write_bytes(raw)
-        limit = f"-max_total_time={max(1, round(seconds))}"
-        # Here libFuzzer has to catch the signals itself.
-        _run(bench, setup, "-timeout=0", "-minimize_crash=1", limit, f"-exact_artifact_path={small}", str(given))
-        found = small.read_bytes() if small.exists() else raw
-    return min(raw, found, key=len)
+        given = Path(scratch) / "given"
+        while (left := ends - monotonic()) > 1:
+            given.write_bytes(raw)
+            _run(bench, setup, *asked, f"-max_total_time={left:.0f}", f"-artifact_prefix={scratch}{os.sep}", str(given))
+            found = min((path.read_bytes() for path in Path(scratch).iterdir()), key=len)
+            if len(found) >= len(raw):
+                break
+            raw = found
+    return raw
 
 
 def _run(bench: Bench, setup: Setup, *arguments: str) -> tuple[int, str]:

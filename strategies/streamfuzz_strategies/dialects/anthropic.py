@@ -42,7 +42,7 @@ DIALECTS = (
         "gateway-retry",
         "anthropic",
         "message_start comes twice with the same id",
-        captured("duplicate-message-start"),
+        captured("anthropic/src/__fixtures__/duplicate-message-start"),
         _started_twice,
         (RESTARTED,),
     ),

@@ -69,9 +69,9 @@ def no_space(stream: Stream) -> Stream:
     return replace(stream, style=replace(stream.style, space=False))
 
 
-def captured(*names: str) -> str:
-    """The source of what was seen in recorded streams: their repository, and their names there."""
-    return f"https://github.com/vercel/ai/tree/ed857f50/packages ({', '.join(names)})"
+def captured(path: str) -> str:
+    """The source of what was seen in a recorded stream: its address in the collection of those."""
+    return f"https://github.com/vercel/ai/blob/main/packages/{path}.chunks.txt"
 
 
 def sse_starlette(provider: str) -> Dialect:

@@ -71,7 +71,7 @@ DIALECTS = (
     _chat(
         "azure-deepseek",
         "roles, contents and tool calls are null where there are none, and created grows",
-        captured("azure-deepseek-reasoning"),
+        captured("azure/src/__fixtures__/azure-deepseek-reasoning.1"),
         in_turn(h.deltas(h.adding({"role": None})), _null_calls, _finish_twin("matched_stop", 1), h.drifting),
     ),
     _chat(
@@ -103,7 +103,7 @@ DIALECTS = (
     _chat(
         "groq",
         "the usage is on the finish chunk and once more in x_groq, tool calls come whole, and created grows",
-        captured("groq-text"),
+        captured("groq/src/__fixtures__/groq-text"),
         in_turn(
             h.thinking_as("reasoning"),
             _whole_calls,
@@ -133,27 +133,27 @@ DIALECTS = (
     _chat(
         "magistral",
         "while the model thinks, content is a list of typed parts",
-        captured("mistral-reasoning"),
+        captured("mistral/src/__fixtures__/mistral-reasoning"),
         h.deltas(h.thinking_in_content),
         MISTYPED,
     ),
     _chat(
         "mistral",
         "tool calls come whole, without an index and with the finish reason, as does the usage",
-        captured("mistral-tool-call"),
+        captured("mistral/src/__fixtures__/mistral-tool-call"),
         in_turn(_whole_calls, h.pieces(h.without_index), h.finish_on_last, h.usage_on_finish),
         TOOL_NO_INDEX,
     ),
     _chat(
         "mistral-incremental",
         "the role is never said, and pieces of a tool call repeat its type with an empty name",
-        captured("mistral-incremental-tool-call"),
+        captured("mistral/src/__fixtures__/mistral-incremental-tool-call"),
         in_turn(h.deltas(h.no_role), h.pieces(h.with_type)),
     ),
     _chat(
         "moonshot",
         "the finish reason and the usage are on the last chunk that says something",
-        captured("moonshotai"),
+        captured("moonshotai/src/__fixtures__/moonshot-text"),
         in_turn(h.thinking_as("reasoning_content"), h.finish_on_last, h.usage_on_finish),
     ),
     _chat(
@@ -191,7 +191,7 @@ DIALECTS = (
     _chat(
         "perplexity",
         "every chunk has the role and the usage so far, and the last one is named chat.completion.done",
-        captured("perplexity"),
+        captured("perplexity/src/__fixtures__/perplexity-text"),
         in_turn(
             h.deltas(h.with_role),
             h.choices(h.finish_absent),
@@ -206,7 +206,7 @@ DIALECTS = (
     _chat(
         "qwen",
         "pieces that continue a tool call have an empty id and an empty name",
-        captured("alibaba"),
+        captured("alibaba/src/__fixtures__/alibaba-tool-call"),
         in_turn(h.thinking_as("reasoning_content"), h.pieces(h.with_type), h.pieces(h.with_empty_id)),
     ),
     _chat(
@@ -260,7 +260,7 @@ DIALECTS = (
     _chat(
         "xai",
         "there is no finish reason until the end, tool calls come whole, and created grows",
-        captured("xai-text"),
+        captured("openai-compatible/src/chat/__fixtures__/xai-text"),
         in_turn(h.thinking_as("reasoning_content"), h.choices(h.finish_absent), _whole_calls, h.drifting),
     ),
     sse_starlette("openai-chat"),

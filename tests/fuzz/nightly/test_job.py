@@ -57,7 +57,7 @@ class Tonight:
         self.stop = Stop()
 
     def __call__(
-        self, text: str = WRONG, mode: Any = "batch", time: str = "1s", hands: Hands | None = None, **more: Any
+        self, text: str = WRONG, mode: Any = "batch", time: str = "2s", hands: Hands | None = None, **more: Any
     ) -> Night:
         Path("streamfuzz.toml").write_text(text)
         self.told = []
@@ -167,7 +167,7 @@ def test_replaying_fails_for_everything_that_fails(tonight: Tonight) -> None:
 
 
 def test_a_shard_that_was_told_judges_the_same_cases_again(tonight: Tonight) -> None:
-    tonight(time="2s")
+    tonight(time="4s")
     told = [searched for searched in tonight.of(Searched) if '"revisit":false' in searched.shard]
     shard = msgspec.json.decode(told[0].shard, type=Shard)
     one, other = search(shard, 60), search(shard, 60)

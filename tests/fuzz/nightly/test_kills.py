@@ -33,10 +33,16 @@ def test_a_hundred_kills_leave_whole_files_and_lose_nothing(tmp_path: Path) -> N
     known: set[str] = set()
     for number in range(0, KILLS, AT_ONCE):
         command = [sys.executable, "-m", "tests.fuzz.nightly.victim", str(corpus)]
+        started = time.monotonic()
         victims = [
-            subprocess.Popen([*command, str(number + i)], cwd=ROOT, stderr=subprocess.PIPE) for i in range(AT_ONCE)
+            subprocess.Popen([*command, str(number + i)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            for i in range(AT_ONCE)
         ]
-        time.sleep(chance.uniform(0.8, 2.4))
+        for victim in victims:
+            assert victim.stdout is not None
+            assert victim.stdout.readline() == b"begun\n"
+        slow = time.monotonic() - started  # the machine may be
+        time.sleep(chance.uniform(0.0, 2.0 * slow))
         for victim in victims:
             assert victim.poll() is None, victim.communicate()
             victim.send_signal(signal.SIGKILL)

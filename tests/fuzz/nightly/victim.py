@@ -1,6 +1,6 @@
 """A job that is meant to be killed: the real one on a corpus given on the command line, its tasks done in its process.
 
-``python -m tests.fuzz.nightly.victim CORPUS SEED``
+``python -m tests.fuzz.nightly.victim CORPUS SEED`` prints a line once it has begun to search.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ def main(corpus: str, seed: int) -> None:
     job.SHARD = job.SHORTEST = 0.2
     store = Store.open(corpus)
     asked = settings("batch", targets=["sseclient-py"], corpus=corpus, time="600s", seed=seed)
+    print("begun", flush=True)
     job.Job(asked, Keeper(store), History(store.nights()), Hands(), lambda happening: None, Stop()).run()  # type: ignore[arg-type]
 
 
