@@ -100,10 +100,12 @@ class _Answer:
 
     def read(self, choice: dict[str, Any]) -> None:
         delta, finish = choice.get("delta") or {}, choice.get("finish_reason")
-        fragments = delta.get("tool_calls") or []
-        if self.finish and (delta.get("content") or delta.get("refusal") or fragments):
+        fragments, content = delta.get("tool_calls") or [], delta.get("content") or ""
+        if not isinstance(content, str):
+            raise StreamError("the content is no text")
+        if self.finish and (content or delta.get("refusal") or fragments):
             raise StreamError("the answer went on after its end")
-        self.texts.append(delta.get("content") or "")
+        self.texts.append(content)
         for fragment in fragments:
             self._fragment(fragment)
         if finish and self.finish and finish != self.finish:
