@@ -33,6 +33,7 @@ from . import campaign, config, corpus, ruler, targets
 from .bench import ALL_ORACLES, Bench
 from .case import Case, CaseError, CaseFile
 from .corpus_commands import corpus_group
+from .coverage_command import coverage_group
 from .detect import detectability, summary
 from .engines import Budget, menu
 from .engines.examples import EXAMPLES
@@ -298,6 +299,7 @@ def shrink_command(
 main.add_command(show)
 main.add_command(nightly)
 main.add_command(corpus_group)
+main.add_command(coverage_group)
 main.add_command(init)
 
 

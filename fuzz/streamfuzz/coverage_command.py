@@ -102,7 +102,8 @@ def search(
     budget = Budget(seconds_of(time), max_cases, seed if seed is not None else secrets.randbelow(2**31))
     place = _place(bench, folder)
     console = Console(sys.stderr if as_json else sys.stdout)
-    result = campaign.run(found, budget, folder=place, tell=console, engine=partial(coverage, setup=setup))
+    engine = partial(coverage, setup=setup)
+    result = campaign.run(found, budget, folder=place, tell=console, engine=engine, name="coverage")
     if as_json:
         console.close()
         click.echo(json.dumps(result_json(result)))

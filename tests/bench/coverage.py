@@ -27,18 +27,19 @@ from streamfuzz_strategies.providers import get
 DEEP = Recipe("tests.bench.deep:DEEP")
 
 
-def ours(seconds: float, seed: int) -> tuple[float, int, float | None]:
-    """Seconds that the engine ran, the cases it judged, and the seconds until the first failure."""
+def ours(seconds: float, seed: int) -> tuple[float, float | None]:
+    """The cases that the engine judged in a second once it ran, and the seconds in all until the first failure."""
     with tempfile.TemporaryDirectory() as folder, Bench(DEEP.target("sse")) as bench:
-        started, cases = monotonic(), 0
+        started, running, cases = monotonic(), 0.0, 0
         for batch in coverage(bench, Budget(seconds=seconds, seed=seed), Setup(DEEP, folder=Path(folder))):
+            running = running or monotonic()
             cases += batch.cases
             if any(sighting.deviation.verdict == "fail" for sighting in batch.sightings):
-                return monotonic() - started, cases, monotonic() - started
-        return monotonic() - started, cases, None
+                return cases / (monotonic() - running), monotonic() - started
+        return cases / (monotonic() - running), None
 
 
-def raw(seconds: float, seed: int) -> tuple[float, int, float | None]:
+def raw(seconds: float, seed: int) -> tuple[float, float | None]:
     """The same of raw Atheris, in a process of its own, for it never returns."""
     with tempfile.TemporaryDirectory() as folder:
         for number, given in enumerate(seeds(get("sse"), Budget(seed=seed))):
@@ -47,8 +48,8 @@ def raw(seconds: float, seed: int) -> tuple[float, int, float | None]:
         started = monotonic()
         said = subprocess.run(line, capture_output=True, text=True, check=False).stdout
         spent = monotonic() - started
-    found, cases = said.split()[-2:]
-    return spent, int(cases), spent if found == "found" else None
+    found, rate = said.split()[-2:]
+    return float(rate), spent if found == "found" else None
 
 
 def naive(seed: str, seconds: str, folder: str) -> None:
@@ -57,15 +58,16 @@ def naive(seed: str, seconds: str, folder: str) -> None:
 
     with atheris.instrument_imports(include=["tests"]):
         target = DEEP.target("sse")
-    started, cases = monotonic(), 0
+    started, running, cases = monotonic(), 0.0, 0
     with Bench(target) as bench:
 
         def one(data: bytes) -> None:
-            nonlocal cases
+            nonlocal running, cases
+            running = running or monotonic()
             cases += 1
             failed = any(deviation.verdict == "fail" for deviation in bench.deviations(Case("sse", (data,))))
             if failed or monotonic() - started > float(seconds):
-                print("found" if failed else "nothing", cases, flush=True)
+                print("found" if failed else "nothing", cases / (monotonic() - running), flush=True)
                 os._exit(0)
 
         atheris.Setup(["raw", f"-seed={seed}", "-timeout=0", "-verbosity=0", folder], one)
@@ -91,8 +93,8 @@ def main(seconds: float, rounds: int) -> None:
         done["streamfuzz"].append(ours(seconds, seed))
         done["raw Atheris"].append(raw(seconds, seed))
     for name, results in done.items():
-        rate = statistics.median(cases / spent for spent, cases, _ in results)
-        found = sorted(first for _, _, first in results if first is not None)
+        rate = statistics.median(rate for rate, _ in results)
+        found = sorted(first for _, first in results if first is not None)
         median = f", median {statistics.median(found):.0f} s ({found[0]:.0f} to {found[-1]:.0f})" if found else ""
         print(f"{name:<12} {rate:>6.0f} cases/s, found in {len(found)} of {rounds} rounds of {seconds:.0f} s{median}")
 

@@ -52,7 +52,7 @@ def test_help_lists_every_command_with_what_it_does(streamfuzz: Command) -> None
         commands = done.out.partition("Commands:")[2].split("\n")
         listed = [line.split()[0] for line in commands if re.match(r"  \w+  +\w", line)]
         assert listed[:4] == ["run", "replay", "shrink", "show"]
-        assert listed[4:] == ["nightly", "corpus", "init", "rules", "providers", "targets"]
+        assert listed[4:] == ["nightly", "corpus", "coverage", "init", "rules", "providers", "targets"]
 
 
 def test_every_command_has_help(streamfuzz: Command) -> None:

@@ -261,6 +261,14 @@ def test_the_number_of_cases_is_kept_to(odd):
 
 
 @needs_atheris
+def test_a_sighting_names_the_rule_that_is_at_stake(project):
+    with Bench(ready("demo")) as bench:
+        batches = list(coverage(bench, Budget(cases=3000, seconds=60), Setup(folder=project / "inputs")))
+    rules = {s.deviation.rule.id for batch in batches for s in batch.sightings if s.deviation.rule is not None}
+    assert {"stream.payload.not-json", "openai-chat.stream.empty"} <= rules
+
+
+@needs_atheris
 def test_several_processes_share_what_they_find(odd):
     batches = search(odd("loses"), Budget(cases=4000, seconds=60), Setup(jobs=2))
     assert sum(batch.cases for batch in batches) >= 4000

@@ -45,7 +45,7 @@ from ..nightly.box import Box, Deadly
 from ..oracles import unended
 from ..spec import Target, UsageError
 from . import Batch, Budget, Sighting, fuzz_input
-from .coverage_child import HEAR, Job, Seen, Tally, Told, digest
+from .coverage_child import HEAR, Job, Seen, Tally, Told, digest, sort_of
 from .dictionary import words, written
 from .fuzz_input import Input
 from .sweep import draw_batch
@@ -396,10 +396,10 @@ class _Search:
     def _sighting(self, told: Seen) -> Sighting:
         """Judge an input again here; a deviation that does not show is passed on as told, and will come out flaky."""
         case = fuzz_input.to_case(fuzz_input.decode(told.input), self.bench.target)
-        rule = next((rule for rule in self.bench.provider.rules if rule.id == told.rule), None)
+        sort = (told.oracle, told.kind, told.rule, told.verdict, told.error)
         verdict: Any = told.verdict
-        claimed = Deviation(told.oracle, told.kind, told.what, rule=rule, verdict=verdict, error=told.error)
-        same = (deviation for deviation in self.bench.deviations(case) if deviation.same_as(claimed))
+        claimed = Deviation(told.oracle, told.kind, told.what, verdict=verdict, error=told.error)
+        same = (deviation for deviation in self.bench.deviations(case) if sort_of(deviation)[:5] == sort)
         return Sighting(case, next(same, claimed), NEW if told.new else HOW)
 
     # -- when a process ends before its time --------------------------------------------------------------------
