@@ -41,6 +41,7 @@ UNTRACED = (
     "fuzz/nightly/test_kills.py",
     "fuzz/nightly/test_workers.py",
     "fuzz/test_coverage.py",
+    "fuzz/test_coverage_command.py",
     "fuzz/test_init_command.py",
 )
 """Those whose jobs have a time of their own, in which they get nowhere under the tracer of coverage."""

@@ -118,8 +118,14 @@ class _Campaign:
 
     def _explain(self, sighting: Sighting) -> None:
         start = perf_counter()
-        self._group(explain(self.bench, sighting.case, sighting.deviation, sighting.how))
+        if sighting.deviation.kills:  # this process must not be the next
+            self._group(self._as_it_is(sighting))
+        else:
+            self._group(explain(self.bench, sighting.case, sighting.deviation, sighting.how))
         self.explaining += perf_counter() - start
+
+    def _as_it_is(self, sighting: Sighting) -> Finding:
+        return Finding(self.target.name, sighting.case, sighting.deviation, (), sighting.how)
 
     def _group(self, finding: Finding) -> None:
         known = self.groups.get(finding.signature)
@@ -149,7 +155,9 @@ class _Campaign:
         for number, finding in enumerate(findings):
             share = (deadline - perf_counter()) / (len(findings) - number)
             self._progress("shrinking")
-            small = shrink(self.bench, finding, min(3 * share, SECONDS), self.stop)
+            small = finding
+            if not finding.deviation.kills:
+                small = shrink(self.bench, finding, min(3 * share, SECONDS), self.stop)
             self.result.findings.append(self._reported(small))
         self.result.findings.sort(key=rank)
         self.result.engines[self.name].findings = len(self.result.findings)
@@ -163,7 +171,7 @@ class _Campaign:
         while self.waiting:
             sighting = self.waiting.pop(0)
             if self.stop():
-                self._group(Finding(self.target.name, sighting.case, sighting.deviation, (), sighting.how))
+                self._group(self._as_it_is(sighting))
             else:
                 self._explain(sighting)
                 self._progress("looking for causes")

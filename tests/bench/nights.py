@@ -57,7 +57,8 @@ def resident(pid: int) -> float:
 def descendants(pid: int) -> Iterator[int]:
     """All processes that a process has started, and theirs."""
     try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        # Each thread has children of its own.
+        children = [word for task in Path(f"/proc/{pid}/task").glob("*/children") for word in task.read_text().split()]
     except OSError:
         return
     for child in map(int, children):

@@ -19,7 +19,7 @@ from ..case import Case
 from ..config import Recipe, folder_name
 from ..corpus import place
 from ..corpus_commands import prune_command
-from ..engines import Budget
+from ..engines import Budget, menu
 from ..options import json_option, report_options
 from ..report.console import Console
 from ..report.json_report import night_json, result_json
@@ -141,7 +141,9 @@ def _again(text: str, as_json: bool) -> int:
     target = shard.field.recipe.target(shard.field.provider)
     budget = Budget(None, shard.cases, shard.seed, family=shard.field.family or None, cost=shard.cost)
     console = Console(sys.stderr if as_json else sys.stdout)
-    result = campaign.run(target, budget, folder=FINDINGS / folder_name(shard.field.recipe.spec), tell=console)
+    engine = menu.engine(shard.field.engine, shard.field.recipe)
+    place = FINDINGS / folder_name(shard.field.recipe.spec)
+    result = campaign.run(target, budget, folder=place, tell=console, engine=engine, name=shard.field.engine)
     if as_json:
         console.close()
         click.echo(json.dumps(result_json(result)))

@@ -56,6 +56,9 @@ SHARD = 10.0
 SHORTEST = 4.0
 """Seconds of a shard in a job that has little time for its many targets."""
 
+LONGER = {"coverage": 20.0}
+"""Seconds that a shard of some engines takes at least: they have a process to start, and learn as they go."""
+
 MOST = 10**9
 """Cases of a shard: its time is what ends it.  It is told, and written down, with those that it came to judge."""
 
@@ -262,7 +265,7 @@ class Job:
         seed = Random(f"{self.settings.seed}/{subject.name}/{field.family}/{field.engine}/{number}").getrandbits(31)
         revisit = number == 0 and not field.family and self.settings.mode == "batch"
         shard = Shard(field, seed, MOST, ledger.cost, revisit)
-        most = min(long, self._search_ends - self._elapsed)
+        most = min(max(long, LONGER.get(field.engine, 0.0)), self._search_ends - self._elapsed)
         submit = partial(self.workers.search, shard, most, dict(ledger.explained), self.settings.examples)
         return _Task(submit, partial(self._enter_outcome, subject), field)
 
