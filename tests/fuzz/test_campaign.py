@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -330,3 +331,22 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_the_search(tmp_path: 
     with pytest.raises(UsageError, match="choose another folder"):
         run(target(counts), SMALL, folder=tmp_path / "file" / "below")
     assert runs == []
+
+
+def test_what_kills_a_process_is_not_run_again_in_this_one(tmp_path: Path) -> None:
+    ran: list[bytes] = []
+
+    def watched(chunks: Iterable[bytes]) -> Any:
+        ran.append(b"".join(chunks))
+        return repaired([ran[-1]])
+
+    deadly = replace(PLAIN, chunks=(b": deadly\n", *PLAIN.chunks))
+    death = Deviation("bounded", "crashed", "the stream", got="killed by signal 11 (SIGSEGV)", error="SIGSEGV")
+
+    def engine(bench: Bench, budget: Budget) -> Iterator[Batch]:
+        yield Batch(1, [Sighting(deadly, death, "coverage")])
+
+    (reported,) = run(target(watched, errors=(StreamError,)), SMALL, engine=engine, folder=tmp_path).findings
+    assert reported.finding.case == deadly
+    assert reported.path is not None
+    assert deadly.data not in ran
