@@ -24,6 +24,7 @@ MUTATIONS = "streamfuzz_strategies.mutations"
 ENGINES = "streamfuzz.engines"
 REPORT = "streamfuzz.report"
 CLI = "streamfuzz.cli"
+NIGHTLY = "streamfuzz.nightly"
 
 
 @cache
@@ -120,7 +121,12 @@ def test_the_judge_reads_bytes_and_not_how_they_were_made():
 
 @pytest.mark.skipif(not within(ENGINES), reason="there are no engines yet")
 def test_engines_do_not_know_who_listens():
-    assert chains_to(within(ENGINES), (REPORT, CLI)) == []
+    assert chains_to(within(ENGINES), (REPORT, CLI, NIGHTLY)) == []
+
+
+def test_a_job_does_not_know_who_listens():
+    jobs = [name for name in within(NIGHTLY) if name != f"{NIGHTLY}.command"]
+    assert chains_to(jobs, (REPORT, CLI)) == []
 
 
 def test_modules_are_short():

@@ -38,10 +38,10 @@ from streamfuzz_strategies.text import FAMILIES
 from streamfuzz_strategies.wire import Wire
 
 from ..bench import Bench, read
+from ..box import Box, Deadly
 from ..case import Case
 from ..config import Recipe
 from ..deviation import Deviation
-from ..nightly.box import Box, Deadly
 from ..oracles import unended
 from ..spec import Target, UsageError
 from . import Batch, Budget, Sighting, fuzz_input

@@ -25,8 +25,8 @@ from streamfuzz_strategies.wire import Wire
 
 from .. import drive
 from ..bench import Bench
+from ..box import Box, Recorder
 from ..deviation import Deviation
-from ..nightly.box import Box, Recorder
 from ..oracles import check
 from ..spec import Target
 from .dictionary import constants

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from streamfuzz_strategies.reply import Json
 
 from ..bench import ALL_ORACLES, Bench, read
+from ..box import Deadly
 from ..case import Case, CaseFile
 from ..config import Recipe
 from ..deviation import Deviation
@@ -30,7 +31,6 @@ from ..spec import Delta, Final, Release, Snapshot, UsageError
 from ..trace import Trace
 from . import lane as lanes
 from . import tasks
-from .box import Deadly
 from .lane import Lane, Limits, Lost, lane
 from .tasks import EXPLAINING, Outcome, Rerun, Shard, Sort, causes
 

@@ -29,10 +29,10 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from .. import drive
+from ..box import Box, Deadly, Recorder
 from ..case import Case
 from ..spec import UsageError
 from ..trace import Ending
-from .box import Box, Deadly, Recorder
 
 T = TypeVar("T")
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from streamfuzz import drive
+from streamfuzz.box import Box, Recorder
 from streamfuzz.case import Case, CaseFile
 from streamfuzz.config import Recipe, recipe
 from streamfuzz.deviation import Deviation
 from streamfuzz.explain import Finding
 from streamfuzz.nightly import guarded as guards
 from streamfuzz.nightly import lane as lanes
-from streamfuzz.nightly.box import Box, Recorder
 from streamfuzz.nightly.guarded import DEATHS, LaneBench, guarded_rerun, guarded_search, guarded_settle, plain
 from streamfuzz.nightly.lane import Here, Lane, Limits
 from streamfuzz.nightly.tasks import Field, Shard

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from streamfuzz import box as boxes
 from streamfuzz import drive
+from streamfuzz.box import SIZE, Box, Deadly, Recorder
 from streamfuzz.case import Case
 from streamfuzz.demo import demo_repaired
 from streamfuzz.drive import Driver
-from streamfuzz.nightly import box as boxes
-from streamfuzz.nightly.box import SIZE, Box, Deadly, Recorder
 from streamfuzz.spec import UsageError, target
 from streamfuzz_strategies.stream import Event
 

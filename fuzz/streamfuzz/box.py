@@ -20,9 +20,9 @@ from typing import Any
 
 from streamfuzz_strategies.judge import End
 
-from ..case import Case
-from ..spec import Target, UsageError
-from ..trace import Ending, Failure, Trace
+from .case import Case
+from .spec import Target, UsageError
+from .trace import Ending, Failure, Trace
 
 SIZE = 4 * 2**20
 """Bytes of a box; a stream that does not fit is not taken down, and a death on it is one without a case."""
