@@ -89,6 +89,7 @@ def every_shape() -> list[Target]:
         target(parse_async, timeout=0.5, closes_source=True),
         target(decode_async, provider="sse"),
         target(Parser, name="mine", shape="push", whole=parse),
+        target(parse, dialects=("azure", "vllm")),
         Target("mine", parse, "openai-chat", "bytes", "reply"),
     ]
     assert_type(made[0], Target)
@@ -120,7 +121,8 @@ def what_was_found(result: Result) -> list[CaseFile]:
         assert_type(reported.finding.signature, str)
         assert_type(reported.finding.causes, tuple[str, ...])
         assert_type(reported.finding.case, Case)
-        assert_type(reported.path, Path | None)
+        assert_type(reported.path, str | None)
+        assert_type(reported.status, Literal["new", "back", "again", "known", "expired"])
         assert_type(reported.known, Known | None)
     case = Case("sse", (b"data: a\n", b"\n"), takes="bytes", end="reset")
     assert_type(case.data, bytes)
