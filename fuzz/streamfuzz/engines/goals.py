@@ -18,7 +18,8 @@ def goals(bench: Bench) -> tuple[str, ...]:
     provider, target = bench.provider, bench.target
     named = [f"probe: {probe}" for probe in PROBES if probe and fits(bench, probe)]
     one_event = provider.framing.name == "json"
-    names = [name for name in (*EVENT_EDITS, *BYTE_EDITS) if name in _DAMAGES]
+    edits = (*EVENT_EDITS, *BYTE_EDITS) if target.takes in ("bytes", "text") else tuple(EVENT_EDITS)
+    names = [name for name in edits if name in _DAMAGES]
     named += [f"damage: {name}" for name in names if not (one_event and name == "swap two events")]
     named += [f"dialect: {name}" for name in dialects_of(target)]
     if target.takes in ("bytes", "text"):

@@ -364,11 +364,11 @@ class Job:
 
 
 def fields(subject: Subject, engines: Sequence[str]) -> list[Field]:
-    """All fields of a subject: every engine, and for the sweep each family of text beside all in turn.
+    """All fields of a subject: every engine, and then for the sweep each family of text beside all in turn.
 
     What coverage drives are bytes, so it has nothing to do with targets that take frames or events.
     """
     target = subject.target
-    families = {"sweep": ("", *FAMILIES), "coverage": ("",)}
     able = [name for name in engines if name == "sweep" or target.takes in ("bytes", "text")]
-    return [Field(subject.recipe, target.provider, family, name) for name in able for family in families[name]]
+    kinds = [*(("", name) for name in able), *((family, "sweep") for family in FAMILIES if "sweep" in able)]
+    return [Field(subject.recipe, target.provider, family, name) for family, name in kinds]

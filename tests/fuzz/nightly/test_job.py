@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from streamfuzz.happenings import Began, Ended, Happening, Mended, NewFinding, P
 from streamfuzz.nightly import job as module
 from streamfuzz.nightly import keeper as keeping
 from streamfuzz.nightly.history import History
-from streamfuzz.nightly.job import Job
+from streamfuzz.nightly.job import Job, fields
 from streamfuzz.nightly.keeper import Keeper
 from streamfuzz.nightly.settings import settings
 from streamfuzz.nightly.store import Store
@@ -173,6 +174,16 @@ def test_a_shard_that_was_told_judges_the_same_cases_again(tonight: Tonight) -> 
     one, other = search(shard, 60), search(shard, 60)
     assert (one.cases, one.goals) == (other.cases, other.goals)
     assert one.cases == told[0].cases == shard.cases
+
+
+def test_every_engine_has_its_turn_before_any_family_of_text(project: Path) -> None:
+    Path("streamfuzz.toml").write_text(WRONG)
+    (subject,) = settings("batch", seed=1).subjects
+    kinds = [(field.engine, field.family) for field in fields(subject, ("sweep", "coverage"))]
+    assert kinds[:2] == [("sweep", ""), ("coverage", "")]
+    assert {engine for engine, _ in kinds[2:]} == {"sweep"}
+    takes_events = replace(subject, target=replace(subject.target, takes="events"))
+    assert fields(takes_events, ("coverage",)) == []
 
 
 def test_an_interrupted_job_keeps_what_it_has(tonight: Tonight) -> None:
