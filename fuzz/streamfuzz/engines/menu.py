@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import TypeAlias
 
 from ..bench import Bench
+from ..case import Case
 from ..config import Recipe
 from . import Batch, Budget
 from .sweep import sweep
@@ -18,14 +19,19 @@ Engine: TypeAlias = Callable[[Bench, Budget], Iterator[Batch]]
 NAMES = ("sweep", "coverage")
 
 
-def engine(name: str, recipe: Recipe) -> Engine:
-    """The engine of that name, for a target that another process can make by the recipe.
+def engine(name: str, recipe: Recipe, kept: Sequence[Case] = ()) -> Engine:
+    """The engine of that name.
+
+    Args:
+        name: which.
+        recipe: how another process can make the target.
+        kept: cases that an engine which goes on from what there is may begin with.
 
     Raises:
         UsageError: it cannot be used with this Python; the message says what to do.
         KeyError: there is none of that name.
     """
-    return {"sweep": _sweep, "coverage": _coverage}[name](recipe)
+    return {"sweep": _sweep, "coverage": _coverage}[name](recipe, kept)
 
 
 def installed() -> tuple[str, ...]:
@@ -33,12 +39,12 @@ def installed() -> tuple[str, ...]:
     return NAMES if find_spec("atheris") is not None else ("sweep",)
 
 
-def _sweep(recipe: Recipe) -> Engine:
+def _sweep(recipe: Recipe, kept: Sequence[Case]) -> Engine:
     return sweep
 
 
-def _coverage(recipe: Recipe) -> Engine:
+def _coverage(recipe: Recipe, kept: Sequence[Case]) -> Engine:
     from .coverage import Setup, coverage, require_atheris
 
     require_atheris()
-    return partial(coverage, setup=Setup(recipe=recipe))
+    return partial(coverage, setup=Setup(recipe=recipe, cases=tuple(kept)))

@@ -114,6 +114,7 @@ def guarded_search(
     seconds: float,
     explained: Mapping[Sort, int] = MappingProxyType({}),
     examples: str | None = None,
+    kept: Sequence[Case] = (),
     *,
     limits: Limits,
 ) -> tuple[Outcome, list[str]]:
@@ -124,6 +125,7 @@ def guarded_search(
         seconds: the longest that each attempt may take.
         explained: how many sightings of each sort were explained before, as for :func:`.tasks.search`.
         examples: the example database, for shards that revisit.
+        kept: cases that the coverage engine begins with.
         limits: of the worker.
 
     Returns:
@@ -144,7 +146,7 @@ def guarded_search(
         done = Batch()
         try:
             outcome = own.run(
-                _search, shard, seconds, dict(explained), examples, avoid=avoid, told=partial(tasks.add, done)
+                _search, shard, seconds, dict(explained), examples, kept, avoid=avoid, told=partial(tasks.add, done)
             )
         except Lost as loss:
             lost.append(loss.how)
@@ -272,14 +274,16 @@ def guarded_trace(recipe: Recipe, case: Case, *, limits: Limits) -> Trace | None
 # -- in the worker ----------------------------------------------------------------------------------------------------
 
 
-def _search(shard: Shard, seconds: float, explained: Mapping[Sort, int], examples: str | None) -> Outcome:
+def _search(
+    shard: Shard, seconds: float, explained: Mapping[Sort, int], examples: str | None, kept: Sequence[Case]
+) -> Outcome:
     here = lanes.here
     assert here is not None
 
     def told(batch: Batch) -> None:
         here.tell(replace(batch, sightings=[_plain(sighting) for sighting in batch.sightings]))
 
-    outcome = tasks.search(shard, seconds, explained, examples, here.recorder.stopped, told)
+    outcome = tasks.search(shard, seconds, explained, examples, kept, here.recorder.stopped, told)
     return replace(outcome, findings=tuple(map(_plain, outcome.findings)), deadly=tuple(map(_plain, outcome.deadly)))
 
 

@@ -56,6 +56,9 @@ SHARD = 10.0
 SHORTEST = 4.0
 """Seconds of a shard in a job that has little time for its many targets."""
 
+BEGUN_WITH = 200
+"""Kept cases that the coverage engine begins with."""
+
 LONGER = {"coverage": 20.0}
 """Seconds that a shard of some engines takes at least: they have a process to start, and learn as they go."""
 
@@ -266,7 +269,8 @@ class Job:
         revisit = number == 0 and not field.family and self.settings.mode == "batch"
         shard = Shard(field, seed, MOST, ledger.cost, revisit)
         most = min(max(long, LONGER.get(field.engine, 0.0)), self._search_ends - self._elapsed)
-        submit = partial(self.workers.search, shard, most, dict(ledger.explained), self.settings.examples)
+        kept = tuple(ledger.kept[-BEGUN_WITH:]) if field.engine == "coverage" else ()
+        submit = partial(self.workers.search, shard, most, dict(ledger.explained), self.settings.examples, kept)
         return _Task(submit, partial(self._enter_outcome, subject), field)
 
     def _enter_outcome(self, subject: Subject, answer: tuple[Outcome, list[str]]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from math import floor, log10
 
-from ..case import CaseFile
+from ..case import Case, CaseFile
 from ..explain import Finding
 from ..grouping import fold, follows, merged, rank
 from ..result import Fixed, Point, Reported, Result, Share, extend
@@ -36,6 +36,7 @@ class Ledger:
         entries: what was found, by signature.
         met: goals, rules and signatures met in this job, so that the next shard's news can be told.
         explained: how often each kind of sighting was explained.
+        kept: cases of the corpus.
         base: signatures that the code before a change has too.
     """
 
@@ -54,6 +55,7 @@ class Ledger:
     inside: float = 0.0
     more: int = 0
     base: set[str] = field(default_factory=set)
+    kept: list[Case] = field(default_factory=list)
 
     @property
     def cost(self) -> float:
@@ -94,6 +96,7 @@ class Ledger:
 
     def rerun(self, path: str, file: CaseFile, done: Rerun) -> None:
         """Enter what a kept case does now."""
+        self.kept.append(file.case)
         for finding in done.findings:
             self._group(finding, "kept cases")
             entry = self.entries[finding.signature]

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from ..bench import Bench
 from ..campaign import preflight
-from ..case import CaseFile
+from ..case import Case, CaseFile
 from ..config import Recipe
 from ..engines import Batch, Budget, Sighting
 from ..engines.goals import goals
@@ -113,6 +113,7 @@ def search(
     seconds: float,
     explained: Mapping[Sort, int] = MappingProxyType({}),
     examples: str | None = None,
+    kept: Sequence[Case] = (),
     stopped: Callable[[], bool] = lambda: False,
     told: Callable[[Batch], None] = lambda batch: None,
 ) -> Outcome:
@@ -124,6 +125,7 @@ def search(
         explained: how many sightings of each sort were explained before; those seldom explained have their turn
             first.  Which cases are judged does not depend on it.
         examples: the example database, for shards that revisit.
+        kept: cases that the coverage engine begins with, beside drawn streams.
         stopped: asked now and then whether to end early.
         told: is given each stretch of work once it is done.
     """
@@ -141,7 +143,7 @@ def search(
     )
     done = Batch()
     with Bench(target) as bench:
-        for batch in engine(place.engine, place.recipe)(bench, budget):
+        for batch in engine(place.engine, place.recipe, kept)(bench, budget):
             told(batch)
             add(done, batch)
         inside = bench.driver.seconds

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from ..case import CaseFile
+from ..case import Case, CaseFile
 from ..config import Recipe
 from ..explain import Finding
 from ..spec import UsageError
@@ -49,9 +49,17 @@ class Workers:
         """Make sure that a target can be called as it is described; nothing is answered."""
         return self.executor.submit(guarded.guarded_check, recipe, provider, limits=self.limits)
 
-    def search(self, shard: Shard, seconds: float, explained: Mapping[Sort, int], examples: str | None) -> Future[Any]:
+    def search(
+        self,
+        shard: Shard,
+        seconds: float,
+        explained: Mapping[Sort, int],
+        examples: str | None,
+        kept: Sequence[Case] = (),
+    ) -> Future[Any]:
         """Do a shard: its outcome, and how each process that was lost on the way was lost."""
-        return self.executor.submit(guarded.guarded_search, shard, seconds, explained, examples, limits=self.limits)
+        task = guarded.guarded_search
+        return self.executor.submit(task, shard, seconds, explained, examples, kept, limits=self.limits)
 
     def settle(self, recipe: Recipe, finding: Finding, seconds: float, times: int) -> Future[Any]:
         """Shrink a finding and run it again: the finding, how often it failed in how many runs, and the lost."""

@@ -9,6 +9,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
+from shutil import get_terminal_size
 from typing import TextIO, TypeAlias
 
 from rich.console import Console as Terminal
@@ -17,6 +18,7 @@ from rich.text import Text
 from .. import ruler
 from ..legible import crop, printable
 from ..result import Reported
+from ..ruler.paint import painted
 from .json_report import Verdict, verdict
 from .marks import marks
 from .words import notes, replay_of
@@ -58,7 +60,7 @@ class Paper:
             file=stream,
             force_terminal=self.redrawn,
             color_system="standard" if colour else None,
-            width=None if self.redrawn else WIDTH,
+            width=None if self.redrawn else get_terminal_size().columns if stream.isatty() else WIDTH,
             markup=False,
             emoji=False,
             highlight=False,
@@ -90,9 +92,8 @@ class Paper:
             self.line(f"{indent}  {line}")
         self.line("")
         room = self.terminal.width - len(indent) - 2
-        for line in ruler.draw(finding.case, width=room, marks=marks(finding), ascii=self.ascii):
-            pointing = line.lstrip().startswith("^") or line.endswith(" ^")
-            self.line(f"{indent}  {line}", "bold yellow" if pointing else "")
+        for drawn in ruler.lay(finding.case, width=room, marks=marks(finding), ascii=self.ascii):
+            self.terminal.print(Text.assemble(f"{indent}  ", painted(drawn)), soft_wrap=True)
         if reported.path is not None:
             self.line("")
             self.line(f"{indent}file    {self.safe(reported.path)}")

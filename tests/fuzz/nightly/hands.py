@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamfuzz.case import CaseFile
+from streamfuzz.case import Case, CaseFile
 from streamfuzz.config import Recipe
 from streamfuzz.explain import Finding
 from streamfuzz.nightly import tasks
@@ -37,6 +37,7 @@ class Hands:
     is_gone: bool = False
     asked: int = 0
     shards: list[Shard] = field(default_factory=list)
+    begun_with: list[tuple[Case, ...]] = field(default_factory=list)
 
     def gone(self) -> bool:
         return self.is_gone
@@ -50,11 +51,19 @@ class Hands:
         except UsageError as error:
             return done(error)
 
-    def search(self, shard: Shard, seconds: float, explained: Mapping[Sort, int], examples: str | None) -> Future[Any]:
+    def search(
+        self,
+        shard: Shard,
+        seconds: float,
+        explained: Mapping[Sort, int],
+        examples: str | None,
+        kept: Sequence[Case] = (),
+    ) -> Future[Any]:
+        self.begun_with.append(tuple(kept))
         self.shards.append(shard)
         if self.losing:
             return done(self.losing.pop(0))
-        return done((tasks.search(shard, seconds, explained, examples), []))
+        return done((tasks.search(shard, seconds, explained, examples, kept), []))
 
     def settle(self, recipe: Recipe, finding: Finding, seconds: float, times: int) -> Future[Any]:
         small, failed = tasks.settle(recipe, finding, seconds, times)

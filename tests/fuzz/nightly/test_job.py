@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from streamfuzz.engines import menu
 from streamfuzz.happenings import Began, Ended, Happening, Mended, NewFinding, Progress, Searched, Settled, Trouble
 from streamfuzz.nightly import job as module
 from streamfuzz.nightly import keeper as keeping
@@ -174,6 +175,17 @@ def test_a_shard_that_was_told_judges_the_same_cases_again(tonight: Tonight) -> 
     one, other = search(shard, 60), search(shard, 60)
     assert (one.cases, one.goals) == (other.cases, other.goals)
     assert one.cases == told[0].cases == shard.cases
+
+
+def test_the_coverage_engine_begins_with_what_is_kept(tonight: Tonight, monkeypatch: pytest.MonkeyPatch) -> None:
+    tonight()
+    monkeypatch.setattr(menu, "_coverage", menu._sweep)
+    both = WRONG.replace('["sweep"]', '["sweep", "coverage"]')
+    monkeypatch.setattr("streamfuzz.engines.coverage.require_atheris", lambda: None)
+    night = tonight(both, time="6s")
+    begun = dict(zip((shard.field.engine for shard in tonight.hands.shards), tonight.hands.begun_with, strict=True))
+    assert [len(begun["sweep"]), len(begun["coverage"])] == [0, 1]
+    assert set(night.results[0].engines) == {"sweep", "coverage"}
 
 
 def test_every_engine_has_its_turn_before_any_family_of_text(project: Path) -> None:
