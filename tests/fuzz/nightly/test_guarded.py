@@ -225,7 +225,7 @@ def here(monkeypatch: pytest.MonkeyPatch, dying: Path) -> Iterator[list[Any]]:
 
 
 def test_a_search_tells_each_stretch_of_work(here: list[Any]) -> None:
-    outcome = guards._search(shard("odd", cases=100), 10.0, {}, None)
+    outcome = guards._search(shard("odd", cases=100), 10.0, {}, None, ())
     batches = [content for kind, content, _ in here if kind == "told"]
     assert sum(batch.cases for batch in batches) == outcome.cases
     assert outcome.findings
