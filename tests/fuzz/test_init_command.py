@@ -23,7 +23,7 @@ SOUND = "reader.feed(chunk)"
 BUG = 'reader.feed(chunk.decode("utf-8", "replace").encode())'
 """Each chunk decoded by itself: a character that a cut goes through is lost."""
 
-LONG, SHORT = ('time = "30m"', 'change = "2m"'), ('time = "20s"', 'change = "20s"')
+LONG, SHORT = ('time = "30m"', 'change = "2m"'), ('time = "12s"', 'change = "12s"')
 """What the configuration says of time, and what the tests have."""
 
 
