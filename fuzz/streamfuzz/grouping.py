@@ -66,7 +66,7 @@ def follows(finding: Finding, other: Finding) -> bool:
     if finding is other or finding.case.probe or other.case.probe:
         return False
     mine, theirs = finding.deviation, other.deviation
-    if theirs.rule is None and not other.causes and mine.rule is not None:
+    if theirs.rule is None and not other.causes and not other.flaky and mine.rule is not None:
         return (mine.oracle, mine.kind) == (theirs.oracle, theirs.kind)
     if theirs.rule is None and other.causes and set(other.causes) <= set(finding.causes):
         if mine.rule is not None:
