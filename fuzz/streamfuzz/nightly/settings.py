@@ -84,7 +84,7 @@ class Settings:
         workers: how many processes.
         memory: bytes that a worker may use.
         patience: seconds after which a run that cannot be cut off costs its worker.
-        examples: Hypothesis' example database: a folder or a ``redis://`` URL.
+        examples: Hypothesis' example database: the whole path of a folder or a ``redis://`` URL.
         engines: the ways to search.
         seed: of all seeds of the job.
         scheduler: address of a Dask scheduler, whose workers do the work.
@@ -148,7 +148,7 @@ def settings(
         workers=count,
         memory=size(told.memory),
         patience=seconds(told.patience),
-        examples=told.examples or _beside(corpus or told.corpus),
+        examples=_examples(told.examples, corpus or told.corpus, scheduler or told.scheduler),
         engines=_engines(told.engines),
         seed=told.seed if told.seed is not None else seed,
         scheduler=scheduler or told.scheduler,
@@ -156,9 +156,16 @@ def settings(
     )
 
 
-def _beside(corpus: str) -> str:
-    """Where the example database is if it is not told: beside the corpus, if that is a folder."""
-    return EXAMPLES if "://" in corpus else str(Path(corpus) / ".examples")
+def _examples(place: str | None, corpus: str, scheduler: str | None) -> str | None:
+    """Where the example database is: where it is told, else beside the corpus if that is a folder.
+
+    A folder is given with its whole path, since the processes that use it stand elsewhere; on the machines of a
+    cluster there may be no such folder, so there is none that was not asked for.
+    """
+    if place is None and scheduler is not None:
+        return None
+    chosen = place or (EXAMPLES if "://" in corpus else f"{corpus}/.examples")
+    return chosen if "://" in chosen else str(Path(chosen).absolute())
 
 
 def _engines(names: Sequence[str]) -> tuple[str, ...]:

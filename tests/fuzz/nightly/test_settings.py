@@ -51,6 +51,19 @@ def test_the_command_line_wins_over_the_configuration(project: Path) -> None:
     assert (mine.seconds, mine.workers, mine.corpus) == (300, 1, "d")
 
 
+def test_examples_are_kept_beside_the_corpus_and_are_found_from_any_folder(project: Path) -> None:
+    assert made(MINE, corpus="c").examples == str(project / "c/.examples")
+    assert made(MINE, corpus="s3://bucket/c").examples == str(project / ".hypothesis/streamfuzz")
+    assert made(MINE + '[nightly]\nexamples = "e"\n').examples == str(project / "e")
+    assert made(MINE + '[nightly]\nexamples = "redis://localhost"\n').examples == "redis://localhost"
+
+
+def test_a_cluster_is_given_no_folder_of_this_machine_that_nobody_asked_for(project: Path) -> None:
+    assert made(MINE, scheduler="tcp://far:8786").examples is None
+    asked = made(MINE + '[nightly]\nexamples = "shared"\n', scheduler="tcp://far:8786")
+    assert asked.examples == str(project / "shared")
+
+
 def test_a_target_brings_its_own_kept_cases(project: Path) -> None:
     (project / "kept").mkdir()
     (subject,) = made('[targets.mine]\ncall = "readers:described"\ncorpora = ["kept"]\n').subjects

@@ -31,9 +31,9 @@ LIMITS = Limits(memory=2 * 10**9, patience=20.0)
 SHARD = Shard(Field(Recipe("openai-sse"), "sse"), 7, 500, 1e-4)
 
 
-def started(command: list[str], stack: ExitStack, says: str) -> str:
+def started(command: list[str], stack: ExitStack, says: str, folder: Path | None = None) -> str:
     """Start a process that serves until the stack is closed, and wait for what it says on stderr."""
-    process = stack.enter_context(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+    process = stack.enter_context(subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder))
     stack.callback(process.kill)
     assert process.stderr is not None
     for line in process.stderr:
@@ -45,20 +45,22 @@ def started(command: list[str], stack: ExitStack, says: str) -> str:
 
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Dask scheduler on loopback, with one worker process of two threads."""
+    """The address of a Dask scheduler on loopback, with one worker process of two threads in a folder of its own."""
     dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
     work = [sys.executable, "-m", "distributed.cli.dask_worker"]
-    folder = str(tmp_path_factory.mktemp("dask"))
+    folder = tmp_path_factory.mktemp("dask")
     with ExitStack() as stack:
         address = started(
             [*dask, "--host", "127.0.0.1", "--port", "0", "--no-dashboard"], stack, r"Scheduler at: +(tcp://\S+)"
         )
         started(
-            [*work, "--no-nanny", "--nthreads", "2", "--no-dashboard", "--local-directory", folder, address],
+            [*work, "--no-nanny", "--nthreads", "2", "--no-dashboard", "--local-directory", ".", address],
             stack,
             r"(Registered to): ",
+            folder,
         )
         yield address
+        assert not (folder / "corpus").exists()  # nothing but the job writes to the corpus
 
 
 def outcome(workers: Workers) -> Outcome:
