@@ -150,7 +150,7 @@ class _Campaign:
         Once the user has said stop, what was found is reported as it is.
         """
         self._explain_rest()
-        findings = fold(list(self.groups.values()))
+        findings = fold(sorted(self.groups.values(), key=lambda finding: finding.case.size))
         deadline = perf_counter() + max(SHRINKING, self.result.seconds)
         for number, finding in enumerate(findings):
             share = (deadline - perf_counter()) / (len(findings) - number)
@@ -161,10 +161,9 @@ class _Campaign:
             self.result.findings.append(self._reported(small))
         self.result.findings.sort(key=rank)
         self.result.engines[self.name].findings = len(self.result.findings)
-        seen = {reported.finding.signature for reported in self.result.findings}
         self.result.interrupted = self.stop()
         if not self.result.interrupted:
-            missed = [known for known in self.target.known if known.signature not in seen]
+            missed = [known for known in self.target.known if known.signature not in self.groups]
             self.result.gone = tuple(known for known in missed if not self._still_fails(known))
 
     def _explain_rest(self) -> None:

@@ -26,10 +26,24 @@ from .case import Case
 from .deviation import Deviation
 from .edits import Edit
 
+SINGLY = 12
+"""Of a kind of place, how many cuts are tried by themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A way in which a target fails: the smallest case known, why it fails, and how often it was met."""
+    """A way in which a target fails: the smallest case known, why it fails, and how often it was met.
+
+    Attributes:
+        target: its name.
+        case: the smallest case known.
+        deviation: what goes wrong on it.
+        causes: what in the stream or the way it is cut it hangs on.
+        how: the way in which the stream was made.
+        count: how often it was met.
+        flaky: whether it did not show again.
+        also: in which other ways the same mistake shows.
+    """
 
     target: str
     case: Case
@@ -38,6 +52,7 @@ class Finding:
     how: str = ""
     count: int = 1
     flaky: bool = False
+    also: tuple[str, ...] = ()
 
     @property
     def signature(self) -> str:
@@ -140,11 +155,30 @@ class _Search:
         for offset in inner:
             by_place.setdefault(wire.place(offset), []).append(offset)
         for place in sorted(by_place, key=lambda name: rank.get(name, 0)):
-            for offset in dict.fromkeys((by_place[place][0], by_place[place][-1])):
-                single = edits.recut(case, data, (offset,))
-                if single is not None and self.fails(single):
-                    return single, [*causes, f"a cut {place}"]
+            single = self._one_cut(case, by_place[place])
+            if single is not None:
+                return single, [*causes, f"a cut {place}"]
         return case, causes or [_many(case)]
+
+    def _one_cut(self, case: Case, offsets: list[int]) -> Case | None:
+        """The case with one of these cuts alone, if it fails so: some are tried, others are found by halving."""
+        step = -(-len(offsets) // SINGLY)
+        for offset in dict.fromkeys((offsets[0], offsets[-1], *offsets[::step])):
+            single = self._cut_there(case, [offset])
+            if single is not None:
+                return single
+        return self._among(case, offsets) if step > 1 else None
+
+    def _among(self, case: Case, offsets: list[int]) -> Case | None:
+        fewer = self._cut_there(case, offsets)
+        if fewer is None or len(offsets) == 1:
+            return fewer
+        half = len(offsets) // 2
+        return self._among(case, offsets[:half]) or self._among(case, offsets[half:])
+
+    def _cut_there(self, case: Case, offsets: list[int]) -> Case | None:
+        fewer = edits.recut(case, case.data, tuple(offsets))
+        return fewer if fewer is not None and self.fails(fewer) else None
 
     def features(self, case: Case) -> list[str]:
         """The features without which the case no longer fails."""

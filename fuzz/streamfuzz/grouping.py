@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from .explain import Finding
@@ -49,16 +51,52 @@ def fold(findings: list[Finding]) -> list[Finding]:
     because of the same thing are no news, nor are those that take that and more; if it fails on all of them, nor
     is the same failure on odd ones.  A failure under a rule is no
     news if the target fails so whatever else the stream has.  Text shown on the way that is wrong as the final
-    text is wrong is no news either.
+    text is wrong is no news either.  Of several changes that one thing makes to what lawful streams say, the first
+    in the list stands for all, and a cut inside one character for cuts inside wider and narrower ones.
     """
     kept = {finding.signature: finding for finding in findings}
-    for finding in findings:
-        origin = next((other for other in findings if other.signature in kept and follows(finding, other)), None)
+    for number, finding in enumerate(findings):
+        origin = next((o for o in findings if o.signature in kept and follows(finding, o)), None) or next(
+            (earlier for earlier in findings[:number] if earlier.signature in kept and alike(finding, earlier)), None
+        )
         if origin is not None:
             base = kept[origin.signature]
-            kept[origin.signature] = replace(base, count=base.count + finding.count)
+            also = dict.fromkeys((*base.also, *_differences(finding, origin)))
+            kept[origin.signature] = replace(base, count=base.count + finding.count, also=tuple(also))
             del kept[finding.signature]
     return list(kept.values())
+
+
+CHANGES = ("lost", "repeated", "reordered", "altered", "invented")
+"""The kinds of deviation that tell how what was given out differs from what should have been."""
+
+
+def alike(finding: Finding, other: Finding) -> bool:
+    """Whether two findings are changes that one thing makes to lawful streams, so that one mistake explains both."""
+    mine, theirs = finding.deviation, other.deviation
+    return (
+        finding is not other
+        and bool(finding.causes)
+        and not (finding.flaky or other.flaky or finding.case.probe or other.case.probe)
+        and mine.rule is None
+        and theirs.rule is None
+        and {mine.kind, theirs.kind} <= set(CHANGES)
+        and (mine.oracle, _of_any_width(finding)) == (theirs.oracle, _of_any_width(other))
+    )
+
+
+def _of_any_width(finding: Finding) -> list[str]:
+    """The causes of a finding, where who cuts a character in two is not told by its number of bytes."""
+    return [re.sub(r"a \d-byte character", "a character", cause) for cause in finding.causes]
+
+
+def _differences(finding: Finding, origin: Finding) -> Iterator[str]:
+    """How a finding that is like another one shows."""
+    if alike(finding, origin):
+        if finding.causes != origin.causes:
+            yield f"{finding.deviation.kind} because of {' and '.join(finding.causes)}"
+        else:
+            yield finding.deviation.kind
 
 
 def follows(finding: Finding, other: Finding) -> bool:

@@ -106,7 +106,7 @@ class _Shrinker:
                     and set(explained.causes) <= set(self.best.causes)
                     and _weight(explained.case) < _weight(self.case)
                 ):
-                    self.best = replace(explained, count=self.best.count)
+                    self.best = replace(explained, count=self.best.count, also=self.best.also)
                     return True
         return False
 

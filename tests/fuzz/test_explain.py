@@ -150,6 +150,17 @@ def test_what_plays_no_part_is_no_cause(cause: str, call: Callable[..., Any], ch
     assert found(call, busy[:30], busy[30:]).causes == (cause,)
 
 
+@pytest.mark.parametrize(("identifier", "events"), [("e", 6), ("e", 60), ("\u00e9", 6)])
+def test_the_one_cut_that_matters_is_found_among_many_of_its_kind(identifier: str, events: int) -> None:
+    """Models, which nobody shows, have the same characters, and identifiers, which must stay the same, may have."""
+    names = {"id": identifier, "model": "\u00e9"}
+    payloads = [chunk("\u00e9" if number == 3 else "e", **names) for number in range(events)]
+    whole = stream(*payloads, chunk(finish="stop", **names))
+    finding = found(decodes_each_chunk, *(whole[i : i + 1] for i in range(len(whole))), oracle="fragmentation")
+    assert finding.causes == ("a cut inside a 2-byte character",)
+    assert len(finding.case.chunks[0]) == whole.index(b'"content":"\xc3') + 12
+
+
 # --- what an explanation is
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import takewhile
 from math import floor, log10
 
 from ..case import Case, CaseFile
 from ..explain import Finding
-from ..grouping import fold, follows, merged, rank
+from ..grouping import alike, fold, follows, merged, rank
 from ..result import Fixed, Point, Reported, Result, Share, extend
 from ..spec import source_of
 from .history import Past
@@ -110,8 +111,9 @@ class Ledger:
 
     def worth_settling(self, finding: Finding) -> bool:
         """Whether a finding is no mere consequence of another one, so that time on it is well spent."""
-        others = (entry.finding for entry in self.entries.values())
-        return not any(follows(finding, other) for other in others)
+        others = [entry.finding for entry in self.entries.values()]
+        earlier = takewhile(lambda other: other.signature != finding.signature, others)
+        return not any(follows(finding, other) for other in others) and not any(alike(finding, e) for e in earlier)
 
     def reached(self) -> set[str]:
         """The goals reached in this job."""

@@ -66,6 +66,8 @@ def to_act_on(night: Night, reported: Reported) -> bool:
 def notes(reported: Reported) -> Iterator[str]:
     """What is known of a finding from elsewhere: its list of known ones, earlier searches, runs before the report."""
     known = reported.known
+    if reported.finding.also:
+        yield f"shows in other ways too: {', '.join(reported.finding.also)}"
     if known is not None:
         until = "known until" if reported.status == "known" else "no longer excused: was known until"
         yield f"{until} {known.expires}: {known.reason}"

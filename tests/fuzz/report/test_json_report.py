@@ -80,6 +80,7 @@ def test_a_finding_is_told_in_full():
             "count": 3,
             "case": "c/1.json",
             "causes": ["a comment"],
+            "also": [],
             "status": "new",
             "first": None,
             "last": None,

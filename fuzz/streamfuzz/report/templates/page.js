@@ -285,6 +285,7 @@ function body(finding) {
   const [about, law] = [common.oracles[oracle], common.rules[rule]];
   const facts = [
     ["Because of", finding.causes.join(" and ")],
+    ["Also shows as", finding.also.join(", ")],
     ["Invariant", about ? `${oracle}: ${about}` : oracle],
     ["Rule", law ? `${rule} (${law.level}): ${law.sentence}; ${law.source}` : null],
     ["Signature", copied(finding.signature)],
