@@ -1,10 +1,12 @@
-"""What all tests share: which of them are slow."""
+"""What all tests share: which of them are slow, and which are not traced for coverage."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from coverage import Coverage
 
 HERE = Path(__file__).parent
 SLOW = (
@@ -43,11 +45,14 @@ UNTRACED = (
     "fuzz/nightly/test_command.py",
     "fuzz/nightly/test_kills.py",
     "fuzz/nightly/test_workers.py",
-    "fuzz/test_coverage.py",
-    "fuzz/test_coverage_command.py",
+    "fuzz/test_dialects.py",
     "fuzz/test_init_command.py",
+    "fuzz/test_oracles.py",
+    "fuzz/test_sweep.py",
+    "strategies/test_dialects.py",
+    "zoo/test_zoo.py",
 )
-"""Those whose jobs have a time of their own, in which they get nowhere under the tracer of coverage."""
+"""Whole jobs with a time of their own and long searches: the tracer of coverage would make them three times as slow."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,3 +62,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if any(item.path.is_relative_to(HERE / place) for place in UNTRACED):
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.untraced)
+    items.sort(key=lambda item: item.get_closest_marker("untraced") is None)  # what takes longest comes first
+
+
+@pytest.fixture(autouse=True)
+def tracing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let coverage, if it is measured, look away while an untraced test and its processes run."""
+    tracer = Coverage.current() if request.node.get_closest_marker("untraced") else None
+    if tracer is None:
+        yield
+    else:
+        monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+        tracer.stop()
+        yield
+        tracer.start()

@@ -10,7 +10,6 @@ from .pair import Pair
 each_pair = pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 
 
-@pytest.mark.hunt
 @each_pair
 def test_a_planted_bug_is_found(pair: Pair) -> None:
     hunted = hunt(pair, seconds=30.0)
@@ -19,7 +18,6 @@ def test_a_planted_bug_is_found(pair: Pair) -> None:
     )
 
 
-@pytest.mark.hunt
 @each_pair
 def test_a_repaired_twin_is_clean(pair: Pair) -> None:
     assert false_alarms(pair, cases=1_500) == []
