@@ -45,11 +45,7 @@ UNTRACED = (
     "fuzz/nightly/test_command.py",
     "fuzz/nightly/test_kills.py",
     "fuzz/nightly/test_workers.py",
-    "fuzz/test_dialects.py",
     "fuzz/test_init_command.py",
-    "fuzz/test_oracles.py",
-    "fuzz/test_sweep.py",
-    "strategies/test_dialects.py",
     "zoo/test_zoo.py",
 )
 """Whole jobs with a time of their own and long searches: the tracer of coverage would make them three times as slow."""

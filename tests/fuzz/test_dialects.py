@@ -86,6 +86,7 @@ def test_a_target_that_takes_events_meets_them_too() -> None:
     assert reached >= {"dialect: vllm", "dialect: perplexity", "dialect: all together"}
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("provider", READERS)
 def test_a_sound_reader_reads_every_dialect(provider: str) -> None:
     result = searched(targets.ready(READERS[provider]), 6000, *of(provider))

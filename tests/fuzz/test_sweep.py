@@ -83,11 +83,13 @@ def timeless(batch: Batch) -> tuple[int, list[Sighting], Counter[str]]:
     return batch.cases, sightings, Counter({n: c for n, c in batch.goals.items() if not n.startswith("probe: growth")})
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("made", [FAULTY, SSE], ids=["faulty", "sse"])
 def test_one_seed_is_one_search(made: Target) -> None:
     assert timeless(swept(made, seed=5)) == timeless(swept(made, seed=5))
 
 
+@pytest.mark.untraced
 def test_another_seed_is_another_search() -> None:
     assert timeless(swept(FAULTY, seed=5)) != timeless(swept(FAULTY, seed=6))
 
@@ -197,6 +199,7 @@ def test_the_goals_are_those_that_the_target_can_reach(made: Target, wanted: dic
     assert len(named) == len(set(named))
 
 
+@pytest.mark.untraced
 def test_nothing_is_found_on_reference_decoders() -> None:
     assert swept(SSE, cases=4000).sightings == []
     assert swept(target(decode_text, provider="sse", takes="text"), cases=2000).sightings == []

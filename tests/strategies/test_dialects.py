@@ -51,6 +51,7 @@ def test_a_dialect_carries_the_same_message(dialect: Dialect) -> None:
         assert stream.reply in judged(spoken).accepted
 
 
+@pytest.mark.untraced
 @every_provider
 def test_any_two_dialects_carry_the_same_message(provider: str) -> None:
     for names in permutations(of(provider), 2):

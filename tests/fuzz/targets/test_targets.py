@@ -88,6 +88,7 @@ def test_a_row_of_a_library_that_is_not_installed_has_no_version(monkeypatch: py
 # -- the controls --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", CONTROLS)
 def test_our_own_reading_gives_no_finding(name: str) -> None:
     result = run(targets.ready(name), Budget(seconds=None, cases=3000, seed=5))
