@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .campaign import run
     from .case import Case, CaseFile
     from .engines import Budget
-    from .explain import Finding
+    from .finding import Finding
     from .result import Reported, Result
     from .spec import Delta, Final, Incomplete, Known, Release, Snapshot, Target, UsageError, target
     from .testing import FuzzFailure, fuzz_test

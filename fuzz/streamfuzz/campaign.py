@@ -17,7 +17,8 @@ from .engines import Batch, Budget, Sighting
 from .engines.goals import goals
 from .engines.menu import Engine
 from .engines.sweep import plain_case, sweep
-from .explain import Finding, explain
+from .explain import explain
+from .finding import Finding
 from .grouping import fold, merged, rank
 from .happenings import NewFinding, Progress, Subscriber
 from .result import Point, Reported, Result, Share, Status, extend

@@ -23,7 +23,7 @@ from streamfuzz_strategies.reply import view
 
 from .bench import read
 from .case import Case, CaseError, CaseFile, Expectation, Found, dump, load
-from .explain import Finding
+from .finding import Finding
 from .spec import UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .explain import Finding
+from .finding import Finding
 from .result import Reported
 
 

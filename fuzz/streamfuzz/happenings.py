@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from .explain import Finding
+from .finding import Finding
 from .result import Fixed, Night, Reported
 
 

@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias
 from . import corpus
 from .bench import ALL_ORACLES, Bench
 from .case import CaseFile
-from .explain import Finding, explain
+from .explain import explain
+from .finding import Finding
 from .spec import Target
 
 Status: TypeAlias = Literal["pass", "warn", "known", "flaky", "fail"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Literal, TypeAlias
 
-from .explain import Finding
+from .finding import Finding
 from .spec import Known
 
 Status: TypeAlias = Literal["new", "back", "again", "known", "expired"]

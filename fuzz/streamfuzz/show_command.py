@@ -16,7 +16,8 @@ from . import config, corpus, ruler
 from .bench import Bench
 from .case import Case, CaseFile
 from .deviation import Deviation, Run
-from .explain import Finding, explain
+from .explain import explain
+from .finding import Finding
 from .legible import printable
 from .oracles import check
 from .report.console import Console

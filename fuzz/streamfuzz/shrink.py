@@ -27,7 +27,9 @@ from streamfuzz_strategies.wire import Wire
 from . import edits
 from .bench import Bench, read
 from .case import Case, digest
-from .explain import Finding, explain, renumbered, replacing
+from .explain import explain
+from .features import renumbered, replacing
+from .finding import Finding
 
 PICKED = 64
 """Length up to which a text is picked apart character by character."""

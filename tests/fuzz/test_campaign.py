@@ -20,7 +20,8 @@ from streamfuzz.corpus import open_case
 from streamfuzz.demo import StreamError, demo, repaired
 from streamfuzz.deviation import Deviation
 from streamfuzz.engines import Batch, Budget, Sighting
-from streamfuzz.explain import Finding, explain
+from streamfuzz.explain import explain
+from streamfuzz.finding import Finding
 from streamfuzz.grouping import fold
 from streamfuzz.happenings import NewFinding, Progress
 from streamfuzz.result import Reported, Result

@@ -13,7 +13,7 @@ import pytest
 from streamfuzz import corpus
 from streamfuzz.case import Case, CaseError, CaseFile, Expectation, Found, load
 from streamfuzz.deviation import Deviation
-from streamfuzz.explain import Finding
+from streamfuzz.finding import Finding
 from streamfuzz.spec import UsageError
 
 CASE = Case("sse", (b"data: a\n\n",))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from streamfuzz.case import Case
 from streamfuzz.deviation import Deviation
-from streamfuzz.explain import Finding
+from streamfuzz.finding import Finding
 from streamfuzz.grouping import alike, fold, follows, merged
 from streamfuzz_strategies.judge import NOT_JSON
 

@@ -16,7 +16,7 @@ from streamfuzz.demo import StreamError, _payloads, _Reader, repaired
 from streamfuzz.deviation import Run
 from streamfuzz.engines import Budget
 from streamfuzz.engines.sweep import sweep
-from streamfuzz.explain import describe
+from streamfuzz.finding import describe
 from streamfuzz.oracles import ORACLES, check, fragmentation
 from streamfuzz.probes import ORACLES as PROBES
 from streamfuzz.spec import Delta, Final, Incomplete, Release, Snapshot, Target, target

@@ -16,7 +16,7 @@ from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, _payloads, repaired
 from streamfuzz.deviation import Deviation
 from streamfuzz.drive import Driver
-from streamfuzz.explain import describe
+from streamfuzz.finding import describe
 from streamfuzz.spec import Target, target
 from streamfuzz_strategies.framing.sse import SSEDecoder
 from streamfuzz_strategies.judge import judge

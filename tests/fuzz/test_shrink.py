@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from streamfuzz.bench import Bench
 from streamfuzz.case import Case
 from streamfuzz.demo import StreamError, parse, repaired
-from streamfuzz.explain import Finding, explain
+from streamfuzz.explain import explain
+from streamfuzz.finding import Finding
 from streamfuzz.shrink import shrink
 from streamfuzz.spec import Target, target
 from streamfuzz_strategies.draw import fragmented, streams

@@ -23,7 +23,7 @@ from ..config import Recipe
 from ..deviation import Deviation
 from ..engines import Batch, Sighting
 from ..engines.goals import goals
-from ..explain import Finding
+from ..finding import Finding
 from ..grouping import merged
 from ..oracles import unended
 from ..shrink import shrink

@@ -16,7 +16,7 @@ import msgspec
 from streamfuzz_strategies.reply import Json
 from streamfuzz_strategies.stream import MalformedJson, parse_json
 
-from ..explain import Finding
+from ..finding import Finding
 from ..result import Night, Point, Reported, Result, Status, Trend, trend
 from ..spec import Known, UsageError
 

@@ -23,7 +23,7 @@ import msgspec
 from streamfuzz_strategies.text import FAMILIES
 
 from ..case import CaseFile
-from ..explain import Finding
+from ..finding import Finding
 from ..happenings import (
     Began,
     Ended,

@@ -9,7 +9,7 @@ from time import monotonic
 
 from .. import corpus
 from ..case import CaseFile, dump
-from ..explain import Finding
+from ..finding import Finding
 from ..result import Night
 from ..spec import UsageError
 from .settings import Subject

@@ -9,7 +9,7 @@ from itertools import takewhile
 from math import floor, log10
 
 from ..case import Case, CaseFile
-from ..explain import Finding
+from ..finding import Finding
 from ..grouping import alike, fold, follows, merged, rank
 from ..result import Fixed, Point, Reported, Result, Share, extend
 from ..spec import source_of

@@ -19,7 +19,8 @@ from ..config import Recipe
 from ..engines import Batch, Budget, Sighting
 from ..engines.goals import goals
 from ..engines.menu import engine
-from ..explain import Finding, explain
+from ..explain import explain
+from ..finding import Finding
 from ..grouping import merged
 from ..replay import Status, replay_one
 from ..shrink import shrink

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..case import Case, CaseFile
 from ..config import Recipe
-from ..explain import Finding
+from ..finding import Finding
 from ..spec import UsageError
 from . import guarded, lane
 from .lane import Limits

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from streamfuzz_strategies.reply import Json
 
-from ..explain import Finding
+from ..finding import Finding
 from ..replay import Replayed
 from ..result import Fixed, Night, Reported, Result, Status
 from ..spec import Known

@@ -17,7 +17,8 @@ from streamfuzz_strategies.wire import Wire
 from .. import edits
 from ..bench import read
 from ..case import Case
-from ..explain import Finding, framing_features, kind_features, payload_features
+from ..features import framing_features, kind_features, payload_features
+from ..finding import Finding
 
 SPOTS = 3
 """Places pointed at for each cause: enough to see what is meant."""

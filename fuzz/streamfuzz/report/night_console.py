@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..explain import Finding
+from ..finding import Finding
 from ..grouping import rank
 from ..happenings import Began, Ended, Happening, NewFinding, Progress, Settled, Trouble, WorkerLost
 from ..legible import crop

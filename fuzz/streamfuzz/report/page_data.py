@@ -21,7 +21,7 @@ from streamfuzz_strategies.wire import PLACES, Wire
 from .. import ruler
 from ..case import Case
 from ..corpus import expectation
-from ..explain import Finding
+from ..finding import Finding
 from ..grouping import rank
 from ..legible import exact, printable
 from ..oracles import ORACLES, fragmentation

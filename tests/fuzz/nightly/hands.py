@@ -9,7 +9,7 @@ from typing import Any
 
 from streamfuzz.case import Case, CaseFile
 from streamfuzz.config import Recipe
-from streamfuzz.explain import Finding
+from streamfuzz.finding import Finding
 from streamfuzz.nightly import tasks
 from streamfuzz.nightly.tasks import Shard, Sort
 from streamfuzz.spec import UsageError

@@ -15,7 +15,7 @@ from streamfuzz.box import Box, Recorder
 from streamfuzz.case import Case, CaseFile
 from streamfuzz.config import Recipe, recipe
 from streamfuzz.deviation import Deviation
-from streamfuzz.explain import Finding
+from streamfuzz.finding import Finding
 from streamfuzz.nightly import guarded as guards
 from streamfuzz.nightly import lane as lanes
 from streamfuzz.nightly.guarded import DEATHS, LaneBench, guarded_rerun, guarded_search, guarded_settle, plain

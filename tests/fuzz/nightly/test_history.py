@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamfuzz.case import Case
 from streamfuzz.deviation import Deviation
-from streamfuzz.explain import Finding
+from streamfuzz.finding import Finding
 from streamfuzz.nightly import history
 from streamfuzz.nightly.history import Entry, History, Record, Seen
 from streamfuzz.result import Fixed, Night, Point, Reported, Result

@@ -12,7 +12,7 @@ from streamfuzz.case import Case, CaseFile, Found
 from streamfuzz.config import Recipe
 from streamfuzz.demo import demo
 from streamfuzz.deviation import Deviation
-from streamfuzz.explain import Finding
+from streamfuzz.finding import Finding
 from streamfuzz.nightly.history import Past
 from streamfuzz.nightly.ledger import FIRST_COST, Ledger
 from streamfuzz.nightly.settings import Subject

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta, timezone
 
 from streamfuzz.case import Case
 from streamfuzz.deviation import Deviation
-from streamfuzz.explain import Finding
+from streamfuzz.finding import Finding
 from streamfuzz.happenings import (
     Began,
     Ended,

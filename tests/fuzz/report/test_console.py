@@ -12,7 +12,7 @@ import pytest
 
 from streamfuzz.case import Case
 from streamfuzz.deviation import Deviation
-from streamfuzz.explain import Finding
+from streamfuzz.finding import Finding
 from streamfuzz.happenings import NewFinding, Progress
 from streamfuzz.report import console as module
 from streamfuzz.report.console import Console, headline, progress_line

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from streamfuzz.case import Case, CaseFile
 from streamfuzz.deviation import Deviation
-from streamfuzz.explain import Finding
+from streamfuzz.finding import Finding
 from streamfuzz.replay import Replayed
 from streamfuzz.report.json_report import (
     NIGHT_SCHEMA,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from streamfuzz.bench import read
 from streamfuzz.case import Case
 from streamfuzz.deviation import Deviation
-from streamfuzz.explain import Finding, framing_features, kind_features, payload_features
+from streamfuzz.features import framing_features, kind_features, payload_features
+from streamfuzz.finding import Finding
 from streamfuzz.report.marks import COMPARED, SPOTS, marks
 from streamfuzz_strategies.providers import get
 from streamfuzz_strategies.stream import Event, Frame
