@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streamfuzz.bench import ALL_ORACLES, Bench
-from streamfuzz.case import Case
+from streamfuzz.case import Case, End
 from streamfuzz.demo import StreamError, _payloads, _Reader, repaired
 from streamfuzz.deviation import Run
 from streamfuzz.engines import Budget
@@ -249,10 +249,10 @@ def test_every_oracle_opens_with_its_invariant() -> None:
 # --- what the specifications leave open
 
 
-def verdicts(call: Callable[..., Any], data: bytes, **more: Any) -> list[tuple[str, str, str]]:
+def verdicts(call: Callable[..., Any], data: bytes, end: End = "eof", **more: Any) -> list[tuple[str, str, str]]:
     made = target(call, errors=(StreamError,), **more)
     with Bench(made) as bench:
-        found = bench.deviations(Case(made.provider, (data,), made.takes))
+        found = bench.deviations(Case(made.provider, (data,), made.takes, end))
     return [(deviation.oracle, deviation.kind, deviation.verdict) for deviation in found]
 
 
@@ -278,6 +278,84 @@ def test_giving_out_what_is_no_json_is_one_fault() -> None:
     data = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: NaN\n\ndata: [DONE]\n\n'
     more = {"provider": "openai-chat", "gives": "events"}
     assert verdicts(reads_nan, data, **more) == [("fail_closed", "trusted", "fail")]
+
+
+# --- readers of frames and of events
+
+
+def says(*items: Any, fails: bool = False) -> Callable[..., Any]:
+    """A reader that gives out the same whatever it reads, and may then fail."""
+
+    def reader(chunks: Iterable[bytes]) -> Iterator[Any]:
+        with suppress(Exception):  # a connection that breaks
+            list(chunks)
+        yield from items
+        if fails:
+            raise StreamError("no more of this")
+
+    return reader
+
+
+def but_late(found: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    return [verdict for verdict in found if verdict[0] != "incremental"]
+
+
+A, B, C = ({"data": letter} for letter in "abc")
+TWO, CUT = b"data: a\n\ndata: b\n\n", b"data: a\n\ndata: b\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "end", "reader", "found"),
+    [
+        (TWO, "eof", says(A, B), []),
+        (TWO, "eof", says(A), [("faithful", "lost", "fail")]),
+        (TWO, "eof", says(A, B, fails=True), [("faithful", "refused", "fail")]),
+        (TWO, "reset", says(A, fails=True), []),
+        (TWO, "reset", says(A), []),
+        (TWO, "reset", says(C, fails=True), [("faithful", "altered", "fail")]),
+        (TWO, "reset", says(A, C), [("faithful", "altered", "fail")]),
+        (CUT, "eof", says(A), []),
+        (CUT, "eof", says(A, B), [("faithful", "delivered", "warn")]),
+        (CUT, "eof", says(A, C), [("faithful", "invented", "fail")]),
+    ],
+)
+def test_readers_of_frames_are_held_to_every_frame(data: bytes, end: End, reader: Any, found: list[Any]) -> None:
+    assert but_late(verdicts(reader, data, end, provider="sse", gives="frames")) == found
+
+
+def event(delta: dict[str, str], finish: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+
+
+ONE, OTHER, LAST = event({"content": "a"}), event({"content": "x"}), event({}, "stop")
+ODD = {"object": "something.else"}
+
+
+def sent(*events: Any) -> bytes:
+    payloads = (event if isinstance(event, str) else json.dumps(event) for event in (*events, "[DONE]"))
+    return "".join(f"data: {payload}\n\n" for payload in payloads).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "end", "reader", "found"),
+    [
+        (sent(ONE, LAST), "eof", says(ONE, LAST), []),
+        (sent(ONE, LAST), "eof", says(OTHER, LAST), [("faithful", "altered", "fail")]),
+        (sent(ONE, LAST), "eof", says(ONE, fails=True), [("faithful", "refused", "fail")]),
+        (sent(ONE, LAST), "reset", says(ONE, fails=True), []),
+        (sent(ONE, LAST), "reset", says(fails=True), []),
+        (sent(ONE, LAST), "reset", says(OTHER, fails=True), [("faithful", "altered", "fail")]),
+        (sent(ONE, "{", LAST), "eof", says(ONE, fails=True), []),
+        (sent(ONE, "{", LAST), "eof", says(OTHER, fails=True), [("faithful", "altered", "fail")]),
+        (sent(ONE, "{", LAST), "eof", says(ONE, LAST), [("fail_closed", "trusted", "fail")]),
+        (sent(ONE, ODD, LAST), "eof", says(ONE, ODD, LAST), []),
+        (sent(ONE, ODD, LAST), "eof", says(ONE, LAST), []),
+        (sent(ONE, ODD, LAST), "eof", says(ONE, ODD), [("faithful", "lost", "fail")]),
+    ],
+)
+def test_readers_of_events_are_held_to_every_event(data: bytes, end: End, reader: Any, found: list[Any]) -> None:
+    assert but_late(verdicts(reader, data, end, provider="openai-chat", gives="events")) == found
 
 
 # --- runs that came to no end
