@@ -106,6 +106,7 @@ def test_findings_are_told_as_they_are_made_and_progress_never_goes_back(of_demo
     assert {"searching", "shrinking"} <= {p.stage for p in progress}
 
 
+@pytest.mark.untraced
 def test_only_the_oracles_asked_for_are_asked() -> None:
     found = run(demo(), Budget(seconds=None, cases=4000, seed=1), oracles=("fail_closed",)).findings
     assert {reported.finding.deviation.oracle for reported in found} == {"fail_closed"}
@@ -116,6 +117,7 @@ def test_only_the_oracles_asked_for_are_asked() -> None:
 SIGNATURE = "faithful.altered"
 
 
+@pytest.mark.untraced
 def test_a_known_deviation_is_excused_until_it_expires() -> None:
     result = run(wrong((Known(SIGNATURE, "being mended", TOMORROW),)), SMALL)
     assert [(r.finding.signature, r.counts) for r in result.findings] == [(SIGNATURE, False)]
@@ -126,6 +128,7 @@ def test_a_known_deviation_is_excused_until_it_expires() -> None:
     assert late.exit_code == 1
 
 
+@pytest.mark.untraced
 def test_a_deviation_is_still_excused_on_its_last_day() -> None:
     assert run(wrong((Known(SIGNATURE, "being mended", date.today()),)), SMALL).exit_code == 0
 
@@ -149,6 +152,7 @@ def test_a_deviation_that_the_search_only_missed_is_not_gone(tmp_path: Path) -> 
     assert result.gone == ()
 
 
+@pytest.mark.untraced
 def test_a_known_deviation_excuses_no_other() -> None:
     other = Known(f"{SIGNATURE}: a comment", "being mended", TOMORROW)
     result = run(wrong((other,)), SMALL)

@@ -172,6 +172,7 @@ def test_a_finding_is_told_with_the_command_that_shows_it_again(streamfuzz: Comm
     assert again.out.startswith("fail  ")
 
 
+@pytest.mark.untraced
 def test_only_the_oracles_asked_for_are_held(streamfuzz: Command) -> None:
     done = streamfuzz("run", "readers:wrong_finish", *ENOUGH, "--oracle", "bounded", "--oracle", "isolated", "--json")
     assert (done.code, done.json["findings"]) == (0, [])
@@ -220,6 +221,7 @@ expires = {expires}
 """
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("call", "expires", "code", "says"),
     [
@@ -255,6 +257,7 @@ def slow(chunks):
 """
 
 
+@pytest.mark.untraced
 @pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize("as_json", [False, True])
 def test_ctrl_c_ends_a_run_with_what_it_has(tmp_path: Path, as_json: bool) -> None:

@@ -241,6 +241,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused(odd, project):
 
 
 @needs_atheris
+@pytest.mark.untraced
 def test_it_gets_behind_a_branch_and_the_next_search_begins_there(odd, project):
     def lost(cases: int) -> list[bytes]:
         batches = search(odd("loses"), Budget(cases=cases, seconds=60))
@@ -309,6 +310,7 @@ def test_a_hang_that_no_timer_gets_through_costs_a_process_and_is_a_finding(odd,
 
 
 @needs_atheris
+@pytest.mark.untraced
 def test_a_campaign_searches_with_it(odd, project):
     engine = partial(coverage, setup=Setup(Recipe("odd:raises")))
     result = campaign.run(odd("raises"), Budget(seconds=8), folder=project / "cases", engine=engine)

@@ -56,6 +56,7 @@ def batches(made: Target, cases: int) -> list[Batch]:
 # --- the sweep
 
 
+@pytest.mark.untraced
 def test_each_dialect_is_tried_and_all_of_them_together() -> None:
     result = searched(SOUND, 3000, "vllm", "groq")
     tried = {name for name in result.goals if name.startswith("dialect: ")}
@@ -63,6 +64,7 @@ def test_each_dialect_is_tried_and_all_of_them_together() -> None:
     assert not result.findings
 
 
+@pytest.mark.untraced
 def test_what_a_dialect_shows_names_it() -> None:
     made = target(trusts_the_shape, errors=(StreamError,), dialects=("vllm", "xai"))
     seen = {
@@ -74,6 +76,7 @@ def test_what_a_dialect_shows_names_it() -> None:
     assert seen == {"xai", "all together"}
 
 
+@pytest.mark.untraced
 def test_without_a_dialect_none_is_tried() -> None:
     assert not any(name.startswith("dialect") for batch in batches(SOUND, 2500) for name in batch.goals)
     with Bench(SOUND) as bench:

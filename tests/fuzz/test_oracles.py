@@ -221,6 +221,7 @@ PLANTED: list[tuple[str, Target, Target]] = [
 ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("oracle", "faulty"), [(name, faulty) for name, faulty, _ in PLANTED])
 def test_the_oracle_alone_catches_its_planted_fault(oracle: str, faulty: Target) -> None:
     assert seen(faulty, oracle) == {oracle}

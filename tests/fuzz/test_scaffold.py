@@ -68,6 +68,7 @@ def test_no_placeholder_is_left(tmp_path: Path) -> None:
     assert [name for name in EVERYTHING if "%" in (tmp_path / name).read_text()] == []
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("provider", providers.NAMES)
 def test_the_stub_of_each_provider_runs_and_is_right(project: Path, provider: str) -> None:
     scaffolded(project, provider=provider)

@@ -129,12 +129,14 @@ def test_a_slow_target_does_not_overdraw_the_time() -> None:
 # --- what it finds and counts
 
 
+@pytest.mark.untraced
 def test_several_faults_are_all_found() -> None:
     whole = swept(FAULTY, cases=4000)
     assert {sighting.deviation.oracle for sighting in whole.sightings} >= {"fail_closed", "fragmentation"}
     assert all(isinstance(sighting.case, Case) and sighting.how for sighting in whole.sightings)
 
 
+@pytest.mark.untraced
 def test_what_is_seen_shows_again() -> None:
     whole = swept(FAULTY, cases=1500)
     assert whole.sightings
@@ -154,6 +156,7 @@ def test_a_kind_of_failure_is_passed_on_twice_and_then_counted() -> None:
     assert {name.split(".")[0] for name in whole.repeats} == {"faithful"}
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     "made",
     [
@@ -207,6 +210,7 @@ def test_nothing_is_found_on_reference_decoders() -> None:
     assert swept(target(value, provider="json", errors=(ValueError,)), cases=4000).sightings == []
 
 
+@pytest.mark.untraced
 def test_the_users_alphabet_and_tools_are_used() -> None:
     texts: set[str] = set()
 

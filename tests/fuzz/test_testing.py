@@ -45,6 +45,7 @@ def test_a_faulty_parser_fails_with_the_sentence_the_signature_and_the_bytes() -
     assert "kept as" not in text
 
 
+@pytest.mark.untraced
 def test_every_finding_is_explained_and_kept_where_it_is_asked_to_be(tmp_path: Path) -> None:
     text = failure(fuzz_test(demo(), cases=60, seed=1, folder=str(tmp_path / "found")))
     kept = [open_case(path) for path in (tmp_path / "found").iterdir()]
@@ -55,6 +56,7 @@ def test_every_finding_is_explained_and_kept_where_it_is_asked_to_be(tmp_path: P
         assert f"kept as {tmp_path / 'found' / file.name}" in text
 
 
+@pytest.mark.untraced
 def test_a_failure_is_a_failed_assertion_for_any_runner() -> None:
     test = fuzz_test(wrong_finish, errors=(StreamError,), cases=CASES)
     result = unittest.TestResult()
@@ -83,6 +85,7 @@ def test_the_same_streams_are_drawn_each_time(monkeypatch: pytest.MonkeyPatch) -
     assert not any(budget.database for budget in budgets)
 
 
+@pytest.mark.untraced
 def test_a_known_deviation_that_is_gone_fails() -> None:
     known = (Known("faithful.altered", "waits for upstream", date(2999, 1, 1)),)
     fuzz_test(wrong_finish, errors=(StreamError,), known=known, cases=CASES)()

@@ -123,6 +123,7 @@ def test_what_passes_now_is_told_as_fixed_once_and_as_back_if_it_returns(tonight
     assert returned.exit_code == 1
 
 
+@pytest.mark.untraced
 def test_a_known_deviation_is_excused_until_it_expires(tonight: Tonight) -> None:
     assert statuses(tonight(WRONG + KNOWN.format(date.today() + timedelta(1)))) == {SIGNATURE: "known"}
     expired = tonight(WRONG + KNOWN.format(date.today() - timedelta(1)))
@@ -143,12 +144,14 @@ def test_a_goal_that_no_job_ever_reached_fails_the_job_of_the_night_only(tonight
     assert tonight(RIGHT, "change").exit_code == 0
 
 
+@pytest.mark.untraced
 def test_goals_reached_in_earlier_jobs_count(tonight: Tonight) -> None:
     first = set(tonight(RIGHT).results[0].unreached)
     assert first
     assert set(tonight(RIGHT).results[0].unreached) <= first
 
 
+@pytest.mark.untraced
 def test_a_change_is_blamed_only_for_what_the_corpus_does_not_have(tonight: Tonight) -> None:
     fresh = tonight(WRONG, "change")
     assert (statuses(fresh), fresh.exit_code) == ({SIGNATURE: "new"}, 1)
@@ -168,6 +171,7 @@ def test_replaying_fails_for_everything_that_fails(tonight: Tonight) -> None:
     assert (mended.results[0].findings, [fixed.signature for fixed in mended.results[0].fixed]) == ([], [SIGNATURE])
 
 
+@pytest.mark.untraced
 def test_a_shard_that_was_told_judges_the_same_cases_again(tonight: Tonight) -> None:
     tonight(time="4s")
     told = [searched for searched in tonight.of(Searched) if '"revisit":false' in searched.shard]
@@ -266,6 +270,7 @@ def test_what_can_be_written_nowhere_is_told_as_text(tonight: Tonight, monkeypat
     assert '"signature": "faithful.altered"' in tonight.keeper.last_words()
 
 
+@pytest.mark.untraced
 def test_a_clock_that_jumps_changes_neither_length_nor_dates(tonight: Tonight, monkeypatch: pytest.MonkeyPatch) -> None:
     tonight()
     (path,) = Path("corpus/nights").iterdir()
