@@ -58,12 +58,18 @@ from .trace import Trace
 DEFAULT_FOLDER = Path("streamfuzz-findings")
 """Where ``run`` writes case files when it is not told: in a folder for each target below this one."""
 
+HELP = ["-h", "--help"]
 UNWRAPPED = 1000
 """Columns for tables where there is no terminal: more than any row has."""
 
 
 class _Commands(click.Group):
     """The commands in the order in which a newcomer needs them; errors become exit codes here."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        # Click makes a command's help option once, by the first context that it is called in, which may be its own.
+        cmd.context_settings.setdefault("help_option_names", HELP)
+        super().add_command(cmd, name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -90,7 +96,7 @@ class _Commands(click.Group):
         sys.exit(code or 0)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_Commands, context_settings={"help_option_names": HELP, "max_content_width": 100})
 @click.version_option(package_name="streamfuzz")
 def main() -> None:
     """Find the bugs in code that reads LLM streams.

@@ -20,6 +20,7 @@ import pytest
 from streamfuzz import corpus, targets
 from streamfuzz.bench import ALL_ORACLES
 from streamfuzz.case import PROBES, Case, CaseFile, dump
+from streamfuzz.cli import main
 from streamfuzz.report.json_report import REPLAY_SCHEMA, SCHEMA
 from streamfuzz_strategies import providers
 
@@ -56,8 +57,13 @@ def test_help_lists_every_command_with_what_it_does(streamfuzz: Command) -> None
 
 
 def test_every_command_has_help(streamfuzz: Command) -> None:
-    for command in ("run", "replay", "shrink", "show", "rules", "providers", "targets"):
+    for command in main.commands:
         assert streamfuzz(command, "-h").out.startswith(f"Usage: streamfuzz {command} ")
+
+
+def test_a_command_that_was_called_by_itself_still_has_help(streamfuzz: Command) -> None:
+    main.commands["rules"].make_context("rules", [])
+    assert streamfuzz("rules", "-h").code == 0
 
 
 def test_version_is_that_of_the_package(streamfuzz: Command) -> None:

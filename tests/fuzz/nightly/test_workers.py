@@ -88,7 +88,6 @@ def test_a_whole_job_runs_on_a_cluster(scheduler: str, project: Path) -> None:
     with cluster(scheduler, LIMITS) as workers:
         assert workers.count == 2
         night: Night = Job(asked, Keeper(store), History(store.nights()), workers, told.append, Stop()).run()
-    assert night.exit_code == 1
     assert night.workers == 2
     assert len(list(Path("corpus/demo").iterdir())) >= len(night.results[0].findings) > 3
 
