@@ -302,7 +302,7 @@ def but_late(found: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
 
 
 A, B, C = ({"data": letter} for letter in "abc")
-TWO, CUT = b"data: a\n\ndata: b\n\n", b"data: a\n\ndata: b\n"
+TWO, HALF = b"data: a\n\ndata: b\n\n", b"data: a\n\ndata: b\n"
 
 
 @pytest.mark.parametrize(
@@ -315,9 +315,9 @@ TWO, CUT = b"data: a\n\ndata: b\n\n", b"data: a\n\ndata: b\n"
         (TWO, "reset", says(A), []),
         (TWO, "reset", says(C, fails=True), [("faithful", "altered", "fail")]),
         (TWO, "reset", says(A, C), [("faithful", "altered", "fail")]),
-        (CUT, "eof", says(A), []),
-        (CUT, "eof", says(A, B), [("faithful", "delivered", "warn")]),
-        (CUT, "eof", says(A, C), [("faithful", "invented", "fail")]),
+        (HALF, "eof", says(A), []),
+        (HALF, "eof", says(A, B), [("faithful", "delivered", "warn")]),
+        (HALF, "eof", says(A, C), [("faithful", "invented", "fail")]),
     ],
 )
 def test_readers_of_frames_are_held_to_every_frame(data: bytes, end: End, reader: Any, found: list[Any]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from streamfuzz.config import Recipe
-from streamfuzz.happenings import Happening
+from streamfuzz.happenings import Happening, Settled
 from streamfuzz.nightly import tasks
 from streamfuzz.nightly.history import History
 from streamfuzz.nightly.job import Job
@@ -82,14 +82,21 @@ def test_a_shard_brings_the_same_here_in_a_process_and_on_a_cluster(scheduler: s
 
 
 def test_a_whole_job_runs_on_a_cluster(scheduler: str, project: Path) -> None:
-    asked = settings("batch", targets=["demo"], corpus="corpus", time="8s", seed=1, scheduler=scheduler)
-    told: list[Happening] = []
-    store = Store.open("corpus")
+    asked = settings("batch", targets=["demo"], corpus="corpus", time="24s", seed=1, scheduler=scheduler)
+    store, stop = Store.open("corpus"), Stop()
+    settled: list[Settled] = []
+
+    def tell(happening: Happening) -> None:
+        if isinstance(happening, Settled):
+            settled.append(happening)
+        if len(settled) == 4:
+            stop.ask()
+
     with cluster(scheduler, LIMITS) as workers:
         assert workers.count == 2
-        night: Night = Job(asked, Keeper(store), History(store.nights()), workers, told.append, Stop()).run()
+        night: Night = Job(asked, Keeper(store), History(store.nights()), workers, tell, stop).run()
     assert night.workers == 2
-    assert len(list(Path("corpus/demo").iterdir())) >= len(night.results[0].findings) > 3
+    assert len(list(Path("corpus/demo").iterdir())) >= len(settled) >= 4
 
 
 def test_a_scheduler_that_cannot_be_reached_is_told_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
