@@ -22,6 +22,8 @@ SLOW = (
     "fuzz/test_cli.py",
     "fuzz/test_cli_bad_input.py",
     "fuzz/test_corpus_commands.py",
+    "fuzz/test_coverage.py",
+    "fuzz/test_coverage_command.py",
     "fuzz/test_coverage_input.py",
     "fuzz/test_coverage_mutator.py",
     "fuzz/test_dialects.py",

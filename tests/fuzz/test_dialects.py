@@ -138,6 +138,7 @@ def test_a_target_of_several_providers_has_of_each_its_own(project: Path) -> Non
 # --- the command line
 
 
+@pytest.mark.untraced
 def test_run_takes_dialects(streamfuzz: Command) -> None:
     options = ("demo-repaired", "--max-cases", "3000", "--seed", "1", "--json")
     done = streamfuzz("run", *options, "--dialect", "vllm", "--dialect", "tgi")

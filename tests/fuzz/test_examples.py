@@ -81,6 +81,7 @@ def test_rich_draws_of_one_search_come_first_in_the_next(server: Server) -> None
     assert not set(drawn(2, None)[1:]) & earlier
 
 
+@pytest.mark.untraced
 def test_a_search_begins_with_rich_streams_of_those_before(tmp_path: Path) -> None:
     def swept(number: int, database: str | None) -> set[bytes]:
         with Bench(demo_repaired()) as bench:
@@ -95,6 +96,7 @@ def test_a_search_begins_with_rich_streams_of_those_before(tmp_path: Path) -> No
     assert len(swept(2, str(tmp_path)) & earlier) >= len(swept(2, None) & earlier) + 5
 
 
+@pytest.mark.untraced
 def test_a_search_leaves_its_rich_streams_there(server: Server) -> None:
     with Bench(demo_repaired()) as bench:
         for _ in sweep(bench, Budget(None, 200, database=server.url)):

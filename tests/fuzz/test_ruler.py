@@ -96,6 +96,7 @@ def test_no_byte_is_lost_where_chunks_crowd(chunks, even, width):
     assert max(cell_len(line.text) for line in lines) <= width
 
 
+@pytest.mark.untraced
 @given(cases(st.one_of(ANYTHING, READABLE), most=30), st.booleans(), st.integers(20, 400), st.lists(st.integers(0, 80)))
 @settings(deadline=None, max_examples=300)
 def test_nothing_in_a_drawing_can_drive_a_terminal_or_is_wider_than_it(case, plain, width, marks):
@@ -128,6 +129,7 @@ def test_a_long_case_is_short_but_keeps_what_stands_near_cuts_and_marks(data, dr
         assert near in text.replace("┃", "")
 
 
+@pytest.mark.untraced
 @given(st.binary(min_size=3000, max_size=4000))
 @settings(deadline=None, max_examples=40)
 def test_what_is_left_out_is_counted(data):
@@ -137,6 +139,7 @@ def test_what_is_left_out_is_counted(data):
     assert len(text.replace(gap[0], "").replace("┃", "")) + int(gap[1]) == len(data)
 
 
+@pytest.mark.untraced
 @given(
     st.lists(st.sampled_from(("data: ", "a" * 50, "你", ", ", "\n\n", "\u202e")), min_size=100, max_size=400), st.data()
 )

@@ -179,6 +179,7 @@ def test_a_cut_inside_a_character_stays_there_when_events_are_joined() -> None:
     assert small.case.data.count(b"data:") == 2
 
 
+@pytest.mark.untraced
 def test_indexes_are_closed_up_when_a_block_goes() -> None:
     def last_block(chunks: Iterable[bytes]) -> Any:
         return {"text": "", "finish": "end_turn"} if b"needle" in b"".join(chunks) else {"text": "other"}
@@ -309,6 +310,7 @@ def test_what_cannot_be_shrunk_is_handed_back(change: dict[str, Any]) -> None:
         assert shrink(bench, finding) is finding
 
 
+@pytest.mark.untraced
 @settings(deadline=None, max_examples=5, suppress_health_check=list(HealthCheck))
 @given(streams("anthropic", max_parts=1))
 def test_any_provider_shrinks(stream: Any) -> None:
