@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,13 +54,17 @@ UNTRACED = (
 """Whole jobs with a time of their own and long searches: the tracer of coverage would make them three times as slow."""
 
 
+@cache
+def is_one_of(path: Path, places: tuple[str, ...]) -> bool:
+    return any(path.is_relative_to(HERE / place) for place in places)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if any(item.path.is_relative_to(HERE / place) for place in SLOW):
-            item.add_marker(pytest.mark.slow)
-        if any(item.path.is_relative_to(HERE / place) for place in UNTRACED):
-            item.add_marker(pytest.mark.slow)
+        if is_one_of(item.path, UNTRACED):
             item.add_marker(pytest.mark.untraced)
+        if is_one_of(item.path, SLOW + UNTRACED):
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("untraced") is None)  # what takes longest comes first
 
 
