@@ -394,7 +394,3 @@ def targets_command() -> None:
     for row in targets.describe():
         table.add_row(*(escape(cell or "no") for cell in row))
     _tables().print(table)
-
-
-if __name__ == "__main__":
-    main()

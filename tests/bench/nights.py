@@ -21,7 +21,7 @@ from pathlib import Path
 
 SECONDS = 30
 TARGETS = ("demo-repaired", "reference-openai-chat")
-COMMAND = [sys.executable, "-m", "streamfuzz.cli", "nightly", "batch"]
+COMMAND = [sys.executable, "-m", "streamfuzz", "nightly", "batch"]
 
 
 def rate(workers: int, seed: int) -> float:

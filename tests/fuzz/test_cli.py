@@ -132,7 +132,7 @@ class Fuzzed:
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Fuzzed:
     """What `run` makes of the demo, as another program sees it."""
     folder = tmp_path_factory.mktemp("demo")
-    command = [sys.executable, "-m", "streamfuzz.cli", "run", *FEW, "--json", "--corpus", "found"]
+    command = [sys.executable, "-m", "streamfuzz", "run", *FEW, "--json", "--corpus", "found"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.stdout.count("\n") == 1
     return Fuzzed(done.returncode, json.loads(done.stdout), folder / "found")
@@ -268,7 +268,7 @@ def slow(chunks):
 @pytest.mark.parametrize("as_json", [False, True])
 def test_ctrl_c_ends_a_run_with_what_it_has(tmp_path: Path, as_json: bool) -> None:
     (tmp_path / "slow.py").write_text(INTERRUPTED)
-    command = [sys.executable, "-m", "streamfuzz.cli", "run", "slow:slow", "--time", "60s", "--seed", "1"]
+    command = [sys.executable, "-m", "streamfuzz", "run", "slow:slow", "--time", "60s", "--seed", "1"]
     command += ["--json"] if as_json else []
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         deadline = time.monotonic() + 30
@@ -433,7 +433,7 @@ def test_a_small_encoding_is_enough(tmp_path: Path, encoding: str) -> None:
     path = corpus.save(tmp_path, CaseFile(case, "键"))
     for arguments, code in ((("show", path.name), 0), (("replay", "demo", path.name), 1)):
         done = subprocess.run(
-            [sys.executable, "-m", "streamfuzz.cli", *arguments],
+            [sys.executable, "-m", "streamfuzz", *arguments],
             cwd=tmp_path,
             env={**os.environ, "PYTHONIOENCODING": encoding},
             capture_output=True,

@@ -33,7 +33,7 @@ def failing_on(base: Path, spec: str, files: Sequence[str]) -> set[str]:
     path = [str(base), str(base / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, path))}
     absolute = [str(Path(file).resolve()) for file in files]
-    command = [sys.executable, "-m", "streamfuzz.cli", "replay", "--json", spec, *absolute]
+    command = [sys.executable, "-m", "streamfuzz", "replay", "--json", spec, *absolute]
     try:
         done = subprocess.run(
             command, cwd=base, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False

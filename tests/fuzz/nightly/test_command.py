@@ -151,7 +151,7 @@ def test_a_typo_in_the_configuration_is_told(streamfuzz: Command, project: Path)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_night_with_what_it_has(project: Path, number: signal.Signals) -> None:
     configured(project)
-    command = [sys.executable, "-m", "streamfuzz.cli", "nightly", "--time", "300s", "--seed", "1", "--json"]
+    command = [sys.executable, "-m", "streamfuzz", "nightly", "--time", "300s", "--seed", "1", "--json"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as night:
         deadline = time.monotonic() + 60
         while not list(project.glob("streamfuzz-corpus/mine/*.json")) and time.monotonic() < deadline:
