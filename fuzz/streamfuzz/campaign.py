@@ -151,7 +151,8 @@ class _Campaign:
         Once the user has said stop, what was found is reported as it is.
         """
         self._explain_rest()
-        findings = fold(sorted(self.groups.values(), key=lambda finding: finding.case.size))
+        excused = {known.signature for known in self.target.known}  # last: an excuse covers nothing else
+        findings = fold(sorted(self.groups.values(), key=lambda found: (found.signature in excused, found.case.size)))
         deadline = perf_counter() + max(SHRINKING, self.result.seconds)
         for number, finding in enumerate(findings):
             share = (deadline - perf_counter()) / (len(findings) - number)

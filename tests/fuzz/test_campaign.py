@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -150,6 +151,26 @@ def test_a_deviation_that_the_search_only_missed_is_not_gone(tmp_path: Path) -> 
     result = campaign.run(wrong((known,)), short, folder=tmp_path, engine=lambda bench, budget: iter([Batch(cases=1)]))
     assert result.findings == []
     assert result.gone == ()
+
+
+def stumbles_over_comments(chunks: Iterable[bytes]) -> Any:
+    whole = b"".join(chunks)
+    view = repaired([whole])
+    if not re.search(rb"^:", whole, re.MULTILINE):
+        return view
+    return {**view, "text": view["text"][:-1]} if len(view["text"]) > 1 else {**view, "finish": "oh"}
+
+
+@pytest.mark.untraced
+def test_of_two_changes_with_one_cause_an_excused_one_takes_the_other_not_in_and_is_not_gone() -> None:
+    lost, altered = "faithful.lost: a comment", "faithful.altered: a comment"
+    for known, other in ((lost, altered), (altered, lost)):
+        excused = (Known(known, "being mended", TOMORROW),)
+        made = target(stumbles_over_comments, provider="openai-chat", errors=(StreamError,), known=excused)
+        result = run(made, SMALL)
+        assert [(r.finding.signature, r.status) for r in result.findings] == [(other, "new")]
+        assert result.gone == ()
+        assert result.exit_code == 1
 
 
 @pytest.mark.untraced

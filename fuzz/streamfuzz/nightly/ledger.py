@@ -111,9 +111,14 @@ class Ledger:
 
     def worth_settling(self, finding: Finding) -> bool:
         """Whether a finding is no mere consequence of another one, so that time on it is well spent."""
-        others = [entry.finding for entry in self.entries.values()]
+        others = self._unexcused_first()
         earlier = takewhile(lambda other: other.signature != finding.signature, others)
         return not any(follows(finding, other) for other in others) and not any(alike(finding, e) for e in earlier)
+
+    def _unexcused_first(self) -> list[Finding]:
+        """The findings in order, but what the configuration excuses last: an excuse covers nothing else."""
+        excused = {known.signature for known in self.subject.target.known}
+        return sorted((entry.finding for entry in self.entries.values()), key=lambda f: f.signature in excused)
 
     def reached(self) -> set[str]:
         """The goals reached in this job."""
@@ -146,7 +151,7 @@ class Ledger:
             interrupted: whether the job was stopped.
             gone: whether to tell known deviations that did not occur.
         """
-        findings = fold([entry.finding for entry in self.entries.values()])
+        findings = fold(self._unexcused_first())
         missed = tuple(known for known in self.subject.target.known if known.signature not in self.entries)
         reached = self.reached() | past.reached
         return Result(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from streamfuzz.nightly.ledger import FIRST_COST, Ledger
 from streamfuzz.nightly.settings import Subject
 from streamfuzz.nightly.tasks import Field, Outcome, Rerun, Shard
 from streamfuzz.result import Point, Result
+from streamfuzz.spec import Known
 
 TODAY = date(2026, 5, 5)
 FIELD = Field(Recipe("demo"), "openai-chat")
@@ -78,6 +80,25 @@ def test_what_only_follows_is_left_out_and_not_worth_settling(ledger: Ledger) ->
     ledger.enter(outcome(base, more), 1.0)
     assert [ledger.worth_settling(one) for one in (base, more)] == [True, False]
     assert [reported.finding.causes for reported in result(ledger).findings] == [("a comment",)]
+
+
+def test_of_changes_with_one_cause_the_first_is_told_and_worth_settling(ledger: Ledger) -> None:
+    lost, altered = finding("lost", "CR"), finding("altered", "CR")
+    ledger.enter(outcome(lost, altered), 1.0)
+    assert [ledger.worth_settling(one) for one in (lost, altered)] == [True, False]
+    (reported,) = result(ledger).findings
+    assert (reported.finding.signature, reported.finding.also) == ("faithful.lost: CR", ("altered",))
+
+
+def test_what_is_excused_takes_no_other_change_in(ledger: Ledger) -> None:
+    known = Known("faithful.lost: CR", "being mended", TODAY + timedelta(days=1))
+    ledger.subject = replace(ledger.subject, target=replace(ledger.subject.target, known=(known,)))
+    lost, altered = finding("lost", "CR"), finding("altered", "CR")
+    ledger.enter(outcome(lost, altered), 1.0)
+    assert ledger.worth_settling(altered)
+    made = result(ledger)
+    assert [(r.finding.signature, r.status) for r in made.findings] == [("faithful.altered: CR", "new")]
+    assert made.gone == ()
 
 
 def test_a_kept_case_that_fails_is_a_finding_with_its_file(ledger: Ledger) -> None:
